@@ -18,9 +18,17 @@ type Direct struct {
 	List      bool     `json:"list,omitempty"`      // sent to a list, possibly of one member
 	Asked     bool     `json:"asked,omitempty"`     // the recipient has just requested it: send it even if the recipient unsubscribed from everything
 
+	// Submitted is set if the owner of a mailbox wrote the message. It is sent as it is: its bytes are the only file.
+	Submitted *Submitted `json:"submitted,omitempty"`
+
 	Files []File `json:"files,omitempty"` // attached or shown in HTML, in addition to the files of a named template
 
 	Recipients []Recipient `json:"recipients"` // ascending by subscriber, without duplicates, never empty
+}
+
+// Submitted says who wrote a message.
+type Submitted struct {
+	Sender RowID `json:"sender"` // the subscriber to whom the mailbox belongs
 }
 
 // Content is a template that only one event uses.

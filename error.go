@@ -21,6 +21,7 @@ const (
 	Conflict           Code = "conflict"               // the state of the object does not allow this
 	PreconditionFailed Code = "precondition_failed"    // the object was changed since it was read
 	KeyReused          Code = "idempotency_key_reused" // the Idempotency-Key was used before with another body
+	UpgradeRequired    Code = "upgrade_required"       // the path is a WebSocket
 	TooLarge           Code = "too_large"              // larger than a documented limit
 	RateLimited        Code = "rate_limited"           // the key or the address has reached its rate limit
 	DiskFull           Code = "disk_full"              // below the disk floor: events are refused, delivery continues

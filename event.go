@@ -42,6 +42,10 @@ type AcceptedEvent struct {
 	// that sequence, so that both tries belong to one broadcast.
 	Was EventSeq `json:"was,omitempty"`
 
+	// Filter is the worker that is asked about the recipients before anything is sent to them, if the
+	// topic had one when the event was matched.
+	Filter string `json:"filter,omitempty"`
+
 	// After is the id of the previous event with the same key, if the topic has a key; crossings
 	// compare the event with it. It is set when the event is matched; "" if there is none.
 	After string `json:"after,omitempty"`

@@ -107,6 +107,8 @@ type Broadcast struct {
 	Gathered []Gathering `json:"gathered,omitempty"` // of an event: the parts of it that are sent in digests
 	Digest   *DigestRun  `json:"digest,omitempty"`   // of a digest: when it was due
 
+	Inbox *InboxCounts `json:"inbox,omitempty"` // of a broadcast with messages in mailboxes
+
 	ApprovedBy string          `json:"approved_by,omitempty"` // of a broadcast that was held: the key that approved it
 	Stages     Stages          `json:"stages"`
 	Data       json.RawMessage `json:"data,omitempty"` // data of the event; omitted in lists
@@ -115,6 +117,16 @@ type Broadcast struct {
 	DataSchema  string                     `json:"dataschema,omitempty"`
 	Binary      []byte                     `json:"data_base64,omitempty"` // data that is neither JSON nor text; omitted in lists
 	Extensions  map[string]json.RawMessage `json:"extensions,omitempty"`  // further attributes of the event
+}
+
+// InboxCounts are the messages of a broadcast in the mailboxes of subscribers. A message can be both read and expired.
+type InboxCounts struct {
+	Stored     int64     `json:"stored"`
+	Read       int64     `json:"read"`                 // opened by their recipients
+	Recalled   int64     `json:"recalled"`             // removed by a recall
+	Expired    int64     `json:"expired"`              // removed by the expiry
+	RecalledAt time.Time `json:"recalled_at,omitzero"` // when the broadcast was recalled
+	ExpiresAt  time.Time `json:"expires_at,omitzero"`  // when its messages are removed
 }
 
 // Describe fills in the fields that the event contains.
@@ -163,6 +175,11 @@ type Delivery struct {
 	State         string    `json:"state"`
 	Waits         *Waiting  `json:"waits,omitempty"` // of an open delivery: what it waits for, other than its next attempt
 	Attempts      []Attempt `json:"attempts"`
+
+	ReadAt     time.Time `json:"read_at,omitzero"`     // of a message in a mailbox: when its recipient opened it first
+	RemovedAt  time.Time `json:"removed_at,omitzero"`  // when its recipient removed it
+	RecalledAt time.Time `json:"recalled_at,omitzero"` // when a recall removed it
+	ExpiredAt  time.Time `json:"expired_at,omitzero"`  // when it was removed because its broadcast expired
 }
 
 // ScopeKind is the kind of object that a control command affects.

@@ -23,7 +23,7 @@ func (c *Client) Backup(ctx context.Context, bytesPerSecond int64) (io.ReadClose
 	return response.Body, nil
 }
 
-// Restored says which backup the server was restored from, with a page of the messages that may
+// Restored describes the backup from which the server was restored, with a page of the messages that may
 // have been sent since. It returns NotFound if the server was not restored.
 func (c *Client) Restored(ctx context.Context, cursor string, limit int) (Restored, error) {
 	query := url.Values{"limit": {strconv.Itoa(limit)}}

@@ -11,7 +11,7 @@ import (
 )
 
 // Call makes a request for which this package has no method. It sends in as JSON and decodes the
-// answer into out; both may be nil. Calls that can be repeated without harm (GET, PUT, DELETE) are
+// response into out; both can be nil. Calls that can be repeated without harm (GET, PUT, DELETE) are
 // retried. created reports whether the status was 201.
 func (c *Client) Call(ctx context.Context, method, path string, query url.Values, in, out any) (created bool, err error) {
 	r := request{method: method, path: path, query: query, status: new(int),
@@ -24,7 +24,7 @@ func (c *Client) Call(ctx context.Context, method, path string, query url.Values
 const pageSize = 500
 
 // List yields the members of a list for which this package has no method, page by page. path is,
-// for example, /v1/topics, and member is the name of the list in the answer, such as topics. It
+// for example, /v1/topics, and member is the name of the list in the response, such as topics. It
 // ends at the first error, which is its last pair.
 func List[T any](ctx context.Context, c *Client, path, member string, query url.Values) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {

@@ -57,7 +57,7 @@ func (c *Client) ForService(name string) *Client {
 // Server returns the URL of the server.
 func (c *Client) Server() string { return c.base }
 
-// Unreachable says that the server did not answer.
+// Unreachable is the error if the server did not respond.
 type Unreachable struct {
 	Server string
 	Err    error
@@ -143,7 +143,7 @@ func (c *Client) once(ctx context.Context, r request) (*http.Response, error) {
 	return nil, refusal(response)
 }
 
-// refusal reads the problem document of an answer.
+// refusal reads the problem document of a response.
 func refusal(response *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20)) // use whatever was read
 	var p wire.Problem
@@ -161,7 +161,7 @@ func refusal(response *http.Response) error {
 	return e
 }
 
-// call sends in as JSON and decodes the answer into out; both may be nil.
+// call sends in as JSON and decodes the response into out; both can be nil.
 func (c *Client) call(ctx context.Context, r request, in, out any) error {
 	if in != nil {
 		text, err := json.Marshal(in)

@@ -14,7 +14,7 @@ import (
 type (
 	// A ConditionReport lists the cost of the conditions that no index finds.
 	ConditionReport = wire.ConditionReport
-	// A DryRun says whom an event would reach.
+	// A DryRun describes the recipients that an event would have.
 	DryRun = wire.DryRun
 )
 

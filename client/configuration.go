@@ -21,7 +21,7 @@ type (
 	Template = wire.Template
 	// ChannelSettings is the configuration of a channel.
 	ChannelSettings = wire.ChannelSettings
-	// Receipts says how the provider of a channel reports the outcomes of messages.
+	// Receipts describe how the provider of a channel reports the outcomes of messages.
 	Receipts = wire.Receipts
 	// A DKIMKey is a private key that signs mail.
 	DKIMKey = wire.DKIMKey

@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// CreateKey creates a key. Only this answer contains its secret.
+// CreateKey creates a key. Only this response contains its secret.
 func (c *Client) CreateKey(ctx context.Context, what KeyRequest) (NewKey, error) {
 	var key NewKey
 	err := c.call(ctx, request{method: http.MethodPost, path: "/v1/keys"}, what, &key)

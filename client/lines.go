@@ -33,8 +33,8 @@ func (c *Client) putLines(ctx context.Context, path string, lines []byte) (PutSu
 	if err := c.call(ctx, quiet, nil, &sum); err != nil || sum.Failed <= int64(len(sum.Errors)) {
 		return sum, err
 	}
-	// A summary lists only the first bad lines. Putting the lines again changes nothing and returns an
-	// answer for each line.
+	// A summary lists only the first bad lines. Putting the lines again changes nothing and returns a
+	// response for each line.
 	response, err := c.do(ctx, r)
 	if err != nil {
 		return sum, err

@@ -8,9 +8,9 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// The types of requests and answers of the template linter.
+// The types of requests and responses of the template linter.
 type (
-	// A LintRequest says what to check; its zero value checks the stored template.
+	// A LintRequest specifies the template to check; its zero value checks the stored template.
 	LintRequest = wire.LintRequest
 	// A Lint lists the problems that recipients would have with a template.
 	Lint = wire.Lint

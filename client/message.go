@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// SendOptions says how to send a message. All fields may be zero.
+// SendOptions specify how to send a message. All fields can be zero.
 type SendOptions struct {
 	// Key is the Idempotency-Key: a message with the same key is sent only once. If Key is empty, the
-	// client makes one, so that it can repeat a request that got no answer.
+	// client makes one, so that it can repeat a request that got no response.
 	Key string
 	// Wait is how long to wait until all deliveries are settled, at most 30 s.
 	Wait time.Duration
@@ -36,8 +36,8 @@ func (c *Client) Send(ctx context.Context, m MessageRequest, o SendOptions) (Mes
 	return sent, err
 }
 
-// Message returns a message with its outcomes, by its id (msg-...). If wait is not 0, it answers
-// when all deliveries are settled, or after wait.
+// Message returns a message with its outcomes, by its id (msg-...). If wait is not 0, it returns
+// once all deliveries are settled, or after wait.
 func (c *Client) Message(ctx context.Context, id string, wait time.Duration) (Message, error) {
 	var m Message
 	err := c.call(ctx, get("/v1/messages/"+url.PathEscape(id), waiting(wait)), nil, &m)

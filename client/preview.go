@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// The types of requests and answers of previews.
+// The types of requests and responses of previews.
 type (
 	// A PreviewRequest holds the data of a preview; its zero value uses samples.
 	PreviewRequest = wire.PreviewRequest

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Progress says how much of a body was handed to the connection. The server reads only as much as
+// Progress is the part of a body that was passed to the connection. The server reads only as much as
 // it can process, so that this is close to the processed amount.
 type Progress struct {
 	Bytes int64

@@ -144,7 +144,7 @@ func (c *Client) PublishLines(ctx context.Context, topic string, lines io.Reader
 	return sum, readAnswers(response.Body, &sum, each, c.base)
 }
 
-// readAnswers reads the answer to each line.
+// readAnswers reads the response to each line.
 func readAnswers(body io.Reader, sum *EventSummary, each func(Accepted, *LineError) error, server string) error {
 	answers := json.NewDecoder(bufio.NewReaderSize(body, 64<<10))
 	for {

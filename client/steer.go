@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
@@ -31,7 +33,7 @@ func (c *Client) TryPublish(ctx context.Context, topic string, event json.RawMes
 	return c.match(ctx, topic, request{query: query, contentType: contentType, body: event})
 }
 
-// A MessageRun says what sending a message would cause.
+// A MessageRun is the result of the dry run of a message.
 type MessageRun = wire.MessageRun
 
 // TrySend returns what sending a message would cause. Nothing is sent.
@@ -39,6 +41,21 @@ func (c *Client) TrySend(ctx context.Context, m MessageRequest) (MessageRun, err
 	var run MessageRun
 	err := c.call(ctx, request{method: http.MethodPost, path: "/v1/dry-run/messages", repeatable: true}, m, &run)
 	return run, err
+}
+
+// Recall removes the messages of a broadcast from the mailboxes of the recipients who have not opened them, and
+// cancels those that are not in a mailbox yet. Messages of channels with another driver than inbox are not affected.
+func (c *Client) Recall(ctx context.Context, event string) error {
+	return c.call(ctx, request{method: http.MethodPost, path: "/v1/broadcasts/" + url.PathEscape(event) + "/recall", repeatable: true}, nil, nil)
+}
+
+// Expire sets the time at which the messages of a broadcast are removed from mailboxes; the zero time is never.
+func (c *Client) Expire(ctx context.Context, event string, at time.Time) error {
+	var in wire.Expiry
+	if !at.IsZero() {
+		in.At = &at
+	}
+	return c.call(ctx, request{method: http.MethodPut, path: "/v1/broadcasts/" + url.PathEscape(event) + "/expiry", repeatable: true}, in, nil)
 }
 
 // SetRate limits the sending rate of a broadcast or a channel: 100/s, 1000/min, 5000/h or

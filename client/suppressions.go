@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Suppression says that nothing is sent to an address.
+// A Suppression is an entry for an address to which nothing is sent.
 type Suppression struct {
 	Address     string    `json:"address,omitempty"`
 	Hash        string    `json:"hash,omitempty"`   // of an address that is not stored because its owner was erased

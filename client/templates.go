@@ -11,7 +11,7 @@ import (
 
 // The types of templates, their versions and their drafts.
 type (
-	// A Publication says which version of a template to publish; its zero value means the draft.
+	// A Publication specifies the version of a template to publish; its zero value means the draft.
 	Publication = wire.Publication
 	// A TemplateDiff is the difference between two versions of a template.
 	TemplateDiff = wire.TemplateDiff

@@ -6,7 +6,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// The types of requests and answers that are shared with the server.
+// The types of requests and responses that are shared with the server.
 type (
 	// A Subscription is a request for a subscription.
 	Subscription = wire.SubscriptionRequest
@@ -22,17 +22,17 @@ type (
 	Diff = wire.Diff
 	// A Change is one member of a Diff.
 	Change = wire.Change
-	// Subscribed is the answer to a subscription.
+	// Subscribed is the response to a subscription.
 	Subscribed = wire.Subscribed
-	// A PutSummary is the answer to an import.
+	// A PutSummary is the response to an import.
 	PutSummary = wire.PutSummary
-	// Accepted is the answer to an event.
+	// Accepted is the response to an event.
 	Accepted = wire.Accepted
 	// An EventSummary is the result of publishing lines of events.
 	EventSummary = wire.EventSummary
 	// A LineError is a line that was refused.
 	LineError = wire.LineError
-	// A Member says why a line was refused.
+	// A Member describes why a line was refused.
 	Member = wire.Member
 	// A Move is a move of all data into another database.
 	Move = wire.Move
@@ -46,7 +46,7 @@ type (
 	ClusterStatus = wire.Cluster
 	// BusCopies describe the NATS servers of a cluster.
 	BusCopies = wire.Copies
-	// Restored says which backup a server was restored from.
+	// Restored describes the backup from which a server was restored.
 	Restored = wire.Restored
 	// RestoredFrom is Restored without its list.
 	RestoredFrom = wire.RestoredFrom
@@ -60,14 +60,14 @@ type (
 	Destination = wire.Destination
 	// Gathered is what waits for a digest.
 	Gathered = wire.Gathered
-	// A QuotaStatus says how much of today's quota is used.
+	// A QuotaStatus is the used part of today's quota.
 	QuotaStatus = wire.QuotaStatus
 	// A RelayStatus is the status of a next hop of a channel.
 	RelayStatus = wire.RelayStatus
 
-	// MatchCheck says how the results of the matching index are checked.
+	// MatchCheck describes the checks of the matching index.
 	MatchCheck = wire.MatchCheck
-	// TemplateFault says where a template failed for recipients.
+	// TemplateFault is a position at which a template failed for recipients.
 	TemplateFault = wire.TemplateFault
 
 	// QuarantinedCondition is a condition for which the index returned a wrong result.
@@ -82,7 +82,7 @@ type (
 	To = wire.To
 	// A Message is a direct send with its outcomes.
 	Message = wire.Message
-	// A RecipientError says why a recipient gets nothing.
+	// A RecipientError describes why a recipient gets no message.
 	RecipientError = wire.RecipientError
 	// A MessagePage is a page of the messages with a reference.
 	MessagePage = wire.MessagePage

@@ -16,9 +16,9 @@ type waits struct {
 	tell  func(why string)
 }
 
-// ToldOfWaits returns a client that reports waits: it calls tell if a call has had no answer for
-// the time after, or waits at least that long before its next attempt. why is a sentence without
-// its first capital. tell may be called from several goroutines.
+// ToldOfWaits returns a client that reports waits: it calls tell if a call has had no response for
+// the time after, or waits at least that long before its next attempt. why is a sentence that begins
+// in lower case. tell can be called from several goroutines.
 func (c *Client) ToldOfWaits(after time.Duration, tell func(why string)) *Client {
 	other := *c
 	other.waits = &waits{after, tell}
@@ -59,7 +59,7 @@ func (c *Client) whyNot(ctx context.Context) string {
 }
 
 // Ready asks the server whether it is ready, and returns the reason if it is not: an *Unreachable if it does not
-// answer within a second. It needs no key.
+// respond within a second. It needs no key.
 func (c *Client) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()

@@ -24,7 +24,7 @@ func (c *cli) applyCommand() *cobra.Command {
 		Use: "apply -f FILE", Short: "Apply topics, templates and channels from a file",
 		Long: `Apply the topics, templates and channels in a YAML or JSON file to a service. Before
 the server changes anything, it validates the whole document and renders each
-template. Fields that end in _file are paths of files, relative to the document. The
+template. Fields whose names end in _file are paths, relative to the document. The
 command prints the changes: + created, ~ changed, - deleted. Applying the same file
 again has no effect.`,
 		Example: `  fanfare apply -f examples/earthquakes/fanfare.yaml

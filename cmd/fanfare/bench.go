@@ -40,6 +40,7 @@ because a rate is too low.`,
   fanfare bench --scale 10 B1 B2
   fanfare bench N1 --db postgres://bench@127.0.0.1/bench
   fanfare bench cluster --db postgres://bench@127.0.0.1/bench
+  fanfare bench T1 --worker "node echo.js"
   fanfare bench --runs 3 --out results.jsonl ssns
   fanfare bench report results.jsonl > page.html
   fanfare bench report --markdown results.jsonl
@@ -75,6 +76,7 @@ func benchFlags(c *cobra.Command, o *harness.Options) {
 	f.BoolVar(&o.TLS, "tls", false, "send over STARTTLS with a generated certificate")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed for random values")
 	f.IntVar(&o.Base, "base", 10_000_000, "for I2: number of subscriptions that exist before the measurement starts")
+	f.StringVar(&o.Worker, "worker", "", "for T1 and T2: command of a worker that returns the body of each request (default: a worker in Go)")
 }
 
 // benchEnvironment sets the options that do not come from flags.

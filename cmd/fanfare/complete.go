@@ -81,7 +81,7 @@ func (c *cli) completeFirst(plural string) cobra.CompletionFunc {
 
 // fixed are the values of flags that are the same on every server.
 var fixed = map[string][]string{
-	"lane": {"urgent", "normal", "bulk"}, "scope": {"admin", "publish", "subscribe", "read", "secrets", "approve"}, "durability": {"fsync", "relaxed"},
+	"lane": {"urgent", "normal", "bulk"}, "scope": {"admin", "publish", "subscribe", "read", "secrets", "approve", "sessions", "work"}, "durability": {"fsync", "relaxed"},
 	"log-level": {"debug", "info", "warn", "error"}, "log-format": {"text", "json"}, "access-log": {"off", "errors", "all"},
 	"state": {"pending", "deferred", "accepted", "delivered", "failed", "expired", "cancelled", "suppressed"},
 }

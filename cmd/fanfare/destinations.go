@@ -16,7 +16,7 @@ func (c *cli) destinationsCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "destinations", Short: "List and resume unhealthy destinations",
 		Long: `List the destinations of a channel that are unhealthy or have waiting messages. A
-destination is the domain of a mail address, or the host and port of a webhook. If a
+destination is the domain of an email address, or the host and port of a webhook. If a
 destination keeps refusing messages, it is suspended for increasingly long pauses.
 Once it works again, resume it: the waiting messages are sent within a second.`,
 	}

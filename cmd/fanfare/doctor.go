@@ -25,11 +25,12 @@ func (c *cli) doctorCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "doctor", Short: "Check a server and its environment for problems",
 		Long: `Check a server and its environment, and print how to fix each problem. The checks
-cover the configuration, the port, the data directory, the disk and its sync time,
-the clock, the resolver, the certificate, the limits and each channel, including a
-login to its mail server. For each sender domain, the command looks up SPF, DKIM and
-DMARC, and prints missing records. It does not send messages or change data. It reads
-the configuration as fanfare serve does, so run it as the user that runs the server.
+cover the configuration, the port, the data directory, the database, the disk and its
+sync time, the clock, the resolver, the certificate, the limits and each channel,
+including a login to its mail server. For each sender domain, the command looks up
+SPF, DKIM and DMARC, and prints missing records. It does not send messages or change
+data. It reads the configuration as fanfare serve does, so run it as the user that
+runs the server.
 
 Exit code 1: there are problems or, with --strict, warnings.`,
 		Example: `  fanfare doctor
@@ -81,6 +82,7 @@ func (c *cli) doctorOptions(settings config.Config, fault error) doctor.Options 
 				return probe.Database(ctx, settings.DBReads)
 			})
 		},
+		Files: func(ctx context.Context) ([]doctor.File, error) { return probe.Files(ctx, settings.DataDir) },
 		Charge: func(ctx context.Context) error {
 			if unreachable != nil {
 				return unreachable

@@ -19,9 +19,10 @@ func (c *cli) keyCommand() *cobra.Command {
 
 A key is valid for one service or for all services. Its scopes determine what it can
 do: publish (send events and messages), subscribe (create and end subscriptions), read
-(view configuration, traces and status) or admin (all of these, and change the
-configuration). The key in the file admin.key of the data directory has the scope admin
-for all services.`}
+(view configuration, traces and status), sessions (open and use sessions), work (connect
+instances of workers and agents) or admin (all of these, and change the configuration).
+The key in the file admin.key of the data directory has the scope admin for all
+services.`}
 	command.AddCommand(c.keyCreateCommand(), c.keyListCommand(), c.keyRotateCommand(), c.keyRevokeCommand())
 	return command
 }
@@ -45,7 +46,7 @@ only its hash. Without --scope the key has the scope admin.`,
 				return &fanfare.Error{Code: fanfare.Invalid, Message: "the service of the key is missing", Hint: "pass --service NAME or --all-services"}
 			}
 			if command.Flags().Changed("scope") && len(what.Scopes) == 0 { // such as --scope "$UNSET"
-				return &fanfare.Error{Code: fanfare.Invalid, Message: "--scope is empty", Hint: "pass a scope, or omit --scope for the scope admin"}
+				return &fanfare.Error{Code: fanfare.Invalid, Message: "--scope is empty", Hint: "pass a scope, or omit --scope to use the default scope, admin"}
 			}
 			if expires != 0 {
 				what.ExpiresAt = time.Now().Add(expires).UTC().Truncate(time.Second)
@@ -63,7 +64,7 @@ only its hash. Without --scope the key has the scope admin.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&what.Name, "name", "", "name of the key, as shown in logs")
-	flags.StringSliceVar(&what.Scopes, "scope", nil, "scope: admin, publish, subscribe, read, secrets or approve (repeatable; default admin)")
+	flags.StringSliceVar(&what.Scopes, "scope", nil, "scope: admin, publish, subscribe, read, secrets, approve, sessions or work (repeatable; default admin)")
 	flags.BoolVar(&what.AllServices, "all-services", false, "valid for all services")
 	flags.DurationVar(&expires, "expires-in", 0, "lifetime of the key (default: unlimited)")
 	return command

@@ -23,8 +23,8 @@ func (c *cli) templateLint() *cobra.Command {
 	var draft bool
 	command := &cobra.Command{
 		Use: "lint [NAME...]", Short: "Check templates for problems that recipients would notice",
-		Long: `Check templates for problems with mail programs, screen readers and spam filters, for
-example images without a description, empty links, and HTML that mail programs cut off.
+		Long: `Check templates for problems with email clients, screen readers and spam filters, for
+example images without a description, empty links, and HTML that email clients cut off.
 Each finding has the part, line, column and fix. Without a name, the command checks all
 published templates; with --draft, all drafts; and with -f, the templates of a document
 that has not been applied. It checks the syntax of links but does not open them.

@@ -94,7 +94,7 @@ func syncText(b *client.BusCopies) string {
 	case "interval":
 		return "synced at intervals"
 	}
-	return "sync mode asserted, not checked"
+	return "sync mode not checked"
 }
 
 func roleText(n *client.Node) string {

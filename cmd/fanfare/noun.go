@@ -56,6 +56,12 @@ var nouns = []noun{
 		filters: []string{"topic", "state", "lane"}, verbs: "list get", sample: "evt-20261120-1000"},
 	{name: "message", plural: "messages", path: "/v1/messages", short: "Show direct messages", columns: []string{"id", "state", "channel", "recipients", "reference", "counts"},
 		filters: []string{"reference"}, must: "reference", verbs: "list get", sample: "msg-20261120-2000"},
+	{name: "worker", plural: "workers", path: "/v1/workers", short: "Manage workers and show their instances", columns: []string{"name", "title", "sessions", "queued", "running", "wanted", "instances"},
+		verbs: "list get put delete", sample: "pricing", body: `{"title":"Prices of orders"}`, about: "get shows the connected instances, and why none can start."},
+	{name: "session", plural: "sessions", path: "/v1/sessions", short: "Open, use and close sessions", columns: []string{"id", "worker", "kind", "name", "state", "queued", "running", "requests", "responses", "faults"},
+		filters: []string{"state", "worker"}, verbs: "list get", sample: "ses-17"},
+	{name: "agent", plural: "agents", path: "/v1/agents", short: "List the agents that start instances of workers", columns: []string{"name", "host", "version", "cores", "max_instances", "workers", "connected_at"},
+		verbs: "list"},
 	{name: "delivery", plural: "deliveries", path: "/v1/deliveries", short: "Show a delivery and its attempts", verbs: "get", sample: "dlv-20261120-40026-0"},
 }
 
@@ -78,6 +84,9 @@ func (c *cli) nounCommand(n *noun) *cobra.Command {
 	}
 	if n.name == "subscriber" {
 		command.AddCommand(c.personExport(n), c.personMerge(n), c.personErase(n))
+	}
+	if n.name == "session" {
+		command.AddCommand(c.sessionVerbs()...)
 	}
 	if n.name == "template" {
 		command.AddCommand(c.templateDraft(), c.templatePublish(), c.templateVersions(), c.templateDiff(), c.templateDiscard(), c.templateLint())

@@ -17,7 +17,7 @@ func (c *cli) parkedCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "parked", Short: "List, retry or drop parked work",
 		Long: `Work that failed five times is parked with its reason, so that it does not block other
-work. After you have fixed the cause, retry it. Or drop it, which settles its deliveries
+work. Retry it after you have fixed the cause, or drop it: its deliveries are then settled
 as cancelled.`,
 	}
 	list := &cobra.Command{

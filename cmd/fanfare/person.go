@@ -66,7 +66,7 @@ func (c *cli) personErase(n *noun) *cobra.Command {
 	command := &cobra.Command{
 		Use: "erase ID --yes", Short: "Erase a subscriber and their history",
 		Long: `Erase a subscriber: the addresses, the subscriptions, and all personal data in the
-history and in messages. Counts are kept. Erasure cannot be undone and requires --yes.
+history and in messages. Counts remain. Erasure cannot be undone and requires --yes.
 With --suppress, the addresses are added to the suppression list as keyed hashes.`,
 		Example: "  fanfare subscriber erase ada --yes\n  fanfare subscriber erase ada --suppress --yes", Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeNoun(n, true),
 		RunE: func(command *cobra.Command, args []string) error {

@@ -87,6 +87,7 @@ Exit codes:
 	add("server",
 		demoCommand(),
 		serveCommand(),
+		c.workersCommand(),
 		benchCommand(),
 		c.sinkCommand(),
 		c.configCommand(),
@@ -116,6 +117,8 @@ Exit codes:
 		c.controlCommand("resume"),
 		c.controlCommand("cancel"),
 		c.approveCommand(),
+		c.recallCommand(),
+		c.expireCommand(),
 		c.rateCommand(),
 		c.relayCommand(),
 		c.destinationsCommand(),
@@ -125,7 +128,7 @@ Exit codes:
 	for i := range nouns {
 		add("things", c.nounCommand(&nouns[i]))
 	}
-	add("things", c.keyCommand(), c.secretCommand(), c.dkimCommand(), c.suppressionCommand())
+	add("things", c.keyCommand(), c.secretCommand(), c.dkimCommand(), c.suppressionCommand(), c.mailboxCommand())
 	root.AddCommand(
 		c.versionCommand(),
 		c.openapiCommand(),

@@ -156,7 +156,7 @@ func (s *sending) readFiles() error {
 	add := func(path, cid string) error {
 		content, err := os.ReadFile(path)
 		if err == nil && len(content) > client.MaxFilesBytes {
-			err = &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("%s has %d bytes; at most %d are allowed", path, len(content), client.MaxFilesBytes), Hint: "link to the file, or attach it to a template"}
+			err = &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("%s is %d bytes long; at most %d are allowed", path, len(content), client.MaxFilesBytes), Hint: "link to the file, or attach it to a template"}
 		}
 		s.message.Attachments = append(s.message.Attachments, client.MessageFile{Name: filepath.Base(path), Content: content, CID: cid})
 		return err

@@ -144,6 +144,13 @@ func (c *cli) printStatus(s client.Status) {
 		table.Flush()
 		c.printProblems(s.Channels)
 	}
+	if len(s.Workers) > 0 {
+		fmt.Fprintln(table, "\nWORKER\tSESSIONS\tQUEUED\tRUNNING\tINSTANCES\tWANTED")
+		for _, w := range s.Workers {
+			fmt.Fprintf(table, "%s/%s\t%d\t%s\t%s\t%d\t%d\n", w.Service, w.Name, w.Sessions, terminal.Grouped(w.Queued), terminal.Grouped(w.Running), w.Instances, w.Wanted)
+		}
+		table.Flush()
+	}
 	if len(s.Services) > 0 {
 		fmt.Fprintln(table, "\nSERVICE\tRATE OF ALL CHANNELS\tOF\tTODAY")
 		for _, svc := range s.Services {

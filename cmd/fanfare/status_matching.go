@@ -31,8 +31,8 @@ func (c *cli) printQuarantined(m *client.MatchCheck) {
 	if m == nil || len(m.Quarantined) == 0 {
 		return
 	}
-	fmt.Fprintln(c.out, "\nQUARANTINED: the matching index was wrong about these conditions. Until they are changed, they are evaluated without the index")
+	fmt.Fprintln(c.out, "\nQUARANTINED: the matching index gave wrong results for these conditions. Until they are changed, they are evaluated without the index")
 	for _, q := range m.Quarantined {
-		fmt.Fprintf(c.out, "%s\n  since %s, at event %s: the index said %s, the evaluator says %s\n", quarantinedText(&q), q.Since.Local().Format(time.DateTime), q.Event, q.Index, q.Evaluator)
+		fmt.Fprintf(c.out, "%s\n  since %s, at event %s: index: %s, evaluator: %s\n", quarantinedText(&q), q.Since.Local().Format(time.DateTime), q.Event, q.Index, q.Evaluator)
 	}
 }

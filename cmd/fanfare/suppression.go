@@ -69,7 +69,7 @@ func (c *cli) suppressionAdd() *cobra.Command {
 	var last time.Duration
 	command := &cobra.Command{
 		Use: "add ADDRESS", Short: "Suppress an address",
-		Example: `  fanfare suppression add ada@example.com --source "asked by phone"
+		Example: `  fanfare suppression add ada@example.com --source "requested by phone"
   fanfare suppression add ada@example.com --reason soft_bounces --for 720h`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {

@@ -21,17 +21,17 @@ import (
 func onWhat() map[string]target {
 	all := map[string]target{}
 	for of, commands := range map[target]string{
-		onServer: "apply; approve; audit; backup; cancel; channel delete; channel get; channel list; channel put; delivery get; destinations list; destinations resume;" +
-			"dkim rotate; event get; event list; explain; export subscribers; export subscriptions; import subscribers; import subscriptions; key create; key list;" +
-			"key revoke; key rotate; match; message get; message list; migrate; nodes; parked drop; parked list; parked retry; pause; preview; publish; rate broadcast; rate channel;" +
-			"relay drain; relay list; relay restore; report conditions; resume; rule delete; rule get; rule list; rule put; secret; send; service delete; service get;" +
+		onServer: "agent list; apply; approve; audit; backup; cancel; channel delete; channel get; channel list; channel put; delivery get; destinations list; destinations resume;" +
+			"dkim rotate; event get; event list; expire; explain; export subscribers; export subscriptions; import subscribers; import subscriptions; key create; key list;" +
+			"key revoke; key rotate; mailbox create; mailbox disable; mailbox dns; mailbox enable; mailbox export; mailbox import; mailbox list; mailbox password create; mailbox password list; mailbox password revoke; mailbox quota; mailbox remove; mailbox show; match; message get; message list; migrate; nodes; parked drop; parked list; parked retry; pause; preview; publish; rate broadcast; rate channel; recall;" +
+			"relay drain; relay list; relay restore; report conditions; resume; rule delete; rule get; rule list; rule put; secret; send; session close; session get; session list; session open; session responses; session send; session trace; service delete; service get;" +
 			"service list; service put; state; status; subscriber delete; subscriber erase; subscriber export; subscriber get; subscriber list; subscriber merge;" +
 			"subscriber put; subscription delete; subscription get; subscription list; subscription pause; subscription put; subscription resume; suppression add;" +
 			"suppression export; suppression get; suppression import; suppression lift; suppression list; template delete; template diff; template discard; template draft;" +
-			"template get; template lint; template list; template publish; template put; template versions; topic delete; topic get; topic list; topic put; trace",
+			"template get; template lint; template list; template publish; template put; template versions; topic delete; topic get; topic list; topic put; trace; worker delete; worker get; worker list; worker put",
 		onDirectory: "config check; demo; doctor; restore; serve",
 		onNothing: "backup verify; bench; bench list; bench pairs; bench part; bench report; config reference; demo files; dkim new; dkim record; openapi; replies list; replies test;" +
-			"sink; version",
+			"sink; version; workers",
 	} {
 		for path := range strings.SplitSeq(commands, ";") {
 			all["fanfare "+strings.TrimSpace(path)] = of

@@ -100,6 +100,9 @@ func (c *cli) printBroadcast(b fanfare.Broadcast) {
 		}
 		fmt.Fprintf(table, "wait\t%s\t%s\n", messages, waitText(w))
 	}
+	if b.Inbox != nil {
+		fmt.Fprintf(table, "inbox\t%s\t%s\n", terminal.Grouped(b.Inbox.Stored), inboxText(b.Inbox))
+	}
 	if b.ApprovedBy != "" {
 		fmt.Fprintf(table, "approved\t%s\t\n", b.ApprovedBy)
 	}
@@ -123,6 +126,21 @@ func (c *cli) printBroadcast(b fanfare.Broadcast) {
 		}
 	}
 	table.Flush()
+}
+
+// inboxText describes the messages of a broadcast in mailboxes.
+func inboxText(n *fanfare.InboxCounts) string {
+	text := terminal.Grouped(n.Read) + " read"
+	if !n.RecalledAt.IsZero() {
+		text += fmt.Sprintf(", %s recalled at %s", terminal.Grouped(n.Recalled), n.RecalledAt.Local().Format(time.DateTime))
+	}
+	if n.Expired > 0 {
+		text += fmt.Sprintf(", %s expired", terminal.Grouped(n.Expired))
+	}
+	if !n.ExpiresAt.IsZero() {
+		text += ", expires at " + n.ExpiresAt.Local().Format(time.DateTime)
+	}
+	return text
 }
 
 // whatOf says which topic an event is of, or that it is a message.
@@ -178,6 +196,14 @@ func (c *cli) printDeliveries(page client.DeliveryPage) error {
 				answer += ", next at " + a.NextAt.Local().Format(time.TimeOnly)
 			}
 			fmt.Fprintf(table, "\t\t\t\t%s\t%d\t%s\t%s\n", a.Status, a.Number, a.At.Local().Format("2006-01-02 15:04:05.000"), answer)
+		}
+		for _, s := range []struct {
+			name string
+			at   time.Time
+		}{{"read", d.ReadAt}, {"removed by the recipient", d.RemovedAt}, {"recalled", d.RecalledAt}, {"expired", d.ExpiredAt}} {
+			if !s.at.IsZero() {
+				fmt.Fprintf(table, "\t\t\t\t%s\t\t%s\t\n", s.name, s.at.Local().Format(time.DateTime))
+			}
 		}
 	}
 	table.Flush()

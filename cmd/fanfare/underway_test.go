@@ -39,7 +39,7 @@ func TestTheEndOfABroadcastIsToldAsPeopleSayIt(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnderWayIsShownWithItsRate(t *testing.T) {
+func TestBroadcastsInProgressAreShownWithTheirRates(t *testing.T) {
 	var out strings.Builder
 	c := cli{out: &out, lookupEnv: func(string) (string, bool) { return "", false }}
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -6,10 +6,11 @@ import (
 	"io"
 
 	"fanfare.dev/fanfare/internal/bench/harness"
+	"fanfare.dev/fanfare/internal/bench/mailboxes"
 	"fanfare.dev/fanfare/internal/bench/matching"
-	"fanfare.dev/fanfare/internal/bench/nodes"
 	"fanfare.dev/fanfare/internal/bench/rawlimit"
 	"fanfare.dev/fanfare/internal/bench/rendering"
+	"fanfare.dev/fanfare/internal/bench/sessions"
 )
 
 // Part runs one of the processes of an experiment by its name. spec is JSON. Part writes
@@ -27,7 +28,27 @@ func Part(ctx context.Context, name, spec string, in io.Reader, out io.Writer) e
 	case "scan":
 		return harness.RunPartInProcess(ctx, spec, in, out, rawlimit.ScanPart)
 	case "nats":
-		return harness.RunPartInProcess(ctx, spec, in, out, nodes.NATSPart)
+		return harness.RunPartInProcess(ctx, spec, in, out, harness.RunNATS)
+	case "worker":
+		return harness.RunPartInProcess(ctx, spec, in, out, sessions.WorkerPart)
+	case "clients":
+		return harness.RunPartInProcess(ctx, spec, in, out, sessions.ClientPart)
+	case "steady":
+		return harness.RunPartInProcess(ctx, spec, in, out, sessions.PacedPart)
+	case "slow":
+		return harness.RunPartInProcess(ctx, spec, in, out, sessions.SlowPart)
+	case "fill":
+		return harness.RunPartInProcess(ctx, spec, in, out, sessions.FillPart)
+	case "reread":
+		return harness.RunPartInProcess(ctx, spec, in, out, sessions.RereadPart)
+	case "requests":
+		return harness.RunPartInProcess(ctx, spec, in, out, sessions.NATSPart)
+	case "rabbitmq":
+		return harness.RunPartInProcess(ctx, spec, in, out, sessions.RabbitMQPart)
+	case "users":
+		return harness.RunPartInProcess(ctx, spec, in, out, mailboxes.UsersPart)
+	case "jmap-users":
+		return harness.RunPartInProcess(ctx, spec, in, out, mailboxes.JMAPUsersPart)
 	case "match":
 		return harness.RunPartInProcess(ctx, spec, in, out, matching.MatchPart)
 	case "adds":

@@ -107,7 +107,8 @@ func (b *Bus) connect() (err error) {
 		b.alone = true
 		b.conn, err = b.embedded.connect()
 	default:
-		b.conn, err = nats.Connect(b.options.URL, nats.Name("fanfare"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(false))
+		b.conn, err = nats.Connect(b.options.URL, nats.Name("fanfare"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(false),
+			nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(maxPings))
 	}
 	if err != nil {
 		return fmt.Errorf("connect to NATS: %w", err)

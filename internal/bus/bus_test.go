@@ -121,6 +121,31 @@ func TestReplayVisitsMessagesSinceATimeInOrder(t *testing.T) {
 	}
 }
 
+// A replay ends when its consumer is gone and cannot be created again, so that a server can stop.
+func TestAReplayWithoutAConsumerEnds(t *testing.T) {
+	t.Parallel()
+	b := open(t, Options{})
+	appendGroups(t, b, fanfare.Normal, 1200) // more than the client asks for at once
+	ended := make(chan error, 1)
+	go func() {
+		visited := 0
+		ended <- b.ReplayEvents(t.Context(), time.Time{}, func(uint64, time.Time, []byte) error {
+			if visited++; visited > 1 {
+				return nil
+			}
+			return b.js.DeleteStream(t.Context(), eventsStream)
+		})
+	}()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("all groups of a deleted stream were visited")
+		}
+	case <-time.After(4 * time.Minute):
+		t.Error("the replay does not end")
+	}
+}
+
 // TestTrimRemovesOnlyMatchedOldEvents leaves one group of each lane where it
 // is on its way: not taken, taken, and given back.
 func TestTrimRemovesOnlyMatchedOldEvents(t *testing.T) {

@@ -18,6 +18,10 @@ const (
 	// electionPoll is the pause between two attempts, and replyWait the time limit of one.
 	electionPoll = 250 * time.Millisecond
 	replyWait    = 5 * time.Second
+	// A connection to an external server without a reply to maxPings pings is lost: the client connects to another server. By default,
+	// it would notice after four minutes that the machine of its server has failed.
+	pingEvery = 2 * time.Second
+	maxPings  = 2
 )
 
 // Codes of the API of JetStream.
@@ -100,8 +104,13 @@ func (b *Bus) infoOf(ctx context.Context, stream jetstream.Stream) (info *jetstr
 	return info, err
 }
 
+// resetAttempts bounds how often a consumer that reads EVENTS is created again after its connection broke. Without a bound, nats.go
+// goes on for ever after the connection is closed, and does not look at the context of Next.
+const resetAttempts = 3
+
 // read creates a consumer that reads EVENTS in order.
 func (b *Bus) read(ctx context.Context, config jetstream.OrderedConsumerConfig) (consumer jetstream.Consumer, err error) {
+	config.MaxResetAttempts = resetAttempts
 	err = b.whileElecting(ctx, 0, func(ctx context.Context) (err error) { // the context is used for as long as the consumer
 		consumer, err = b.js.OrderedConsumer(ctx, eventsStream, config)
 		return err

@@ -144,9 +144,9 @@ func (b *Bus) openMember(ctx context.Context) error {
 		}
 	case copying != "":
 		node, _, _ := strings.Cut(copying, " ")
-		return &fanfare.Error{Code: fanfare.Conflict, Message: "the bus of " + node + " is not yet copied to the embedded NATS servers", Hint: "start " + node + " with its data directory: it continues when it leads"}
+		return &fanfare.Error{Code: fanfare.Conflict, Message: "the bus of " + node + " has not been copied to the embedded NATS servers yet", Hint: "start " + node + " with its data directory: it continues the copy when it leads"}
 	case events == nil && b.options.Existing:
-		return &fanfare.Error{Code: fanfare.Conflict, Message: "the database has events, and the embedded NATS servers have no streams",
+		return &fanfare.Error{Code: fanfare.Conflict, Message: "the database contains events, but the embedded NATS servers have no streams",
 			Hint: "if this cluster was a single server, start the node that has its data directory; if the streams are lost, create an empty file bus.lost in the data directory of this node: open broadcasts then continue, and events that were not matched are lost"}
 	default:
 		if err := old.refuse(ctx, b.options.Dir, copied); err != nil {
@@ -170,8 +170,8 @@ func (o *oldBus) refuse(ctx context.Context, dir, copied string) error {
 	}
 	groups, batches, err := o.unfinished(ctx)
 	if err == nil && groups+batches > 0 {
-		err = &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the folder %s of an earlier server has unfinished work (event groups: %d, batches: %d), and the cluster already has a bus", dir, groups, batches),
-			Hint: "start the earlier server without node and cluster_routes, and let it finish its work; or move the folder away to give up that work"}
+		err = &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the folder %s of an earlier server contains unfinished work (event groups: %d, batches: %d), but the cluster already has a bus", dir, groups, batches),
+			Hint: "start the earlier server without node and cluster_routes, and let it finish its work; or, to discard that work, move the folder away"}
 	}
 	return err
 }
@@ -208,8 +208,8 @@ func refuseAlone(dir string) error {
 	}
 	_, err = os.Lstat(filepath.Join(dir, server.JetStreamStoreDir, server.DEFAULT_SYSTEM_ACCOUNT, "_js_", "_meta_"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return &fanfare.Error{Code: fanfare.Conflict, Message: "the folder " + dir + " is the bus of a single server, and not that of a node of a cluster",
-			Hint: "move it back to the folder bus in the data directory of that server, and start that server as a node: it copies its bus to the cluster"}
+		return &fanfare.Error{Code: fanfare.Conflict, Message: "the folder " + dir + " is the bus of a single server, not of a node of a cluster",
+			Hint: "move it back to the folder `bus` in the data directory of that server, then start that server as a node: it will copy its bus to the cluster"}
 	}
 	return err
 }

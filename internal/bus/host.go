@@ -175,7 +175,7 @@ func (h *host) full() error {
 	if h == nil || !h.broken.Load() {
 		return nil
 	}
-	return &fanfare.Error{Code: fanfare.DiskFull, Message: "the disk that contains the data directory is full", Hint: "free some space; the server then resumes automatically"}
+	return &fanfare.Error{Code: fanfare.DiskFull, Message: "the disk that contains the data directory is full", Hint: "free up some space; the server then resumes automatically"}
 }
 
 // usual begins the warnings that a member of a cluster logs at each start or stop. Its password and the secret of the routes

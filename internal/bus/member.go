@@ -121,8 +121,8 @@ func (m *Member) Ready() error {
 		return nil
 	}
 	return &fanfare.Error{
-		Code: fanfare.Unavailable, Message: fmt.Sprintf("the embedded NATS servers have no quorum: this server reaches %d of %d", m.reached(), len(m.options.Routes)),
-		Hint: "start the other nodes, and check that cluster_routes is the same on all nodes, and that the nodes reach each other at these addresses", RetryAfter: 2 * time.Second,
+		Code: fanfare.Unavailable, Message: fmt.Sprintf("the embedded NATS servers have no quorum: this server can reach %d of %d", m.reached(), len(m.options.Routes)),
+		Hint: "start the other nodes, and check that cluster_routes is identical on all nodes and that the nodes can reach each other at these addresses", RetryAfter: 2 * time.Second,
 	}
 }
 
@@ -151,7 +151,7 @@ func (m *Member) watch(ctx context.Context) {
 			}
 			text := fmt.Sprintf("the embedded NATS server reaches %d of %d", now, of)
 			if now > of {
-				level, text = slog.LevelWarn, fmt.Sprintf("there are %d embedded NATS servers, but cluster_routes names %d: set it to the addresses of all nodes, the same on each node", now, of)
+				level, text = slog.LevelWarn, fmt.Sprintf("there are %d embedded NATS servers, but cluster_routes lists %d: set it to the addresses of all nodes, with the same value on each node", now, of)
 			}
 			m.options.Logger.Log(ctx, level, text, "node", m.options.Name)
 			before = now

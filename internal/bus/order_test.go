@@ -125,6 +125,9 @@ func TestEventsStayInOrderWhenTheirConnectionIsLost(t *testing.T) {
 	if err := returned.Later(time.Hour); err != nil {
 		t.Fatal(err)
 	}
+	for consumer().NumAckPending > 2 { // until the server has read that "after" is done
+		<-time.After(10 * time.Millisecond)
+	}
 	link.loses.Store(true)
 	add("lost 1")
 	add("lost 2")

@@ -25,31 +25,39 @@ func restart(t *testing.T, dir string) (*Bus, *Queue) {
 	return b, q
 }
 
-// take makes sure that a group comes next, and not only after its lease.
-func take(t *testing.T, q *Queue, want string) *Lease {
+// take makes sure that a group comes next, and not only after its lease. Groups that were done shortly before a
+// restart may come again before it: a NATS server that stops waits only 100 ms until an acknowledgement is on the disk.
+func take(t *testing.T, q *Queue, want string, again ...string) *Lease {
 	t.Helper()
-	l, err := q.Next(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := q.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(l.Data) == want {
+			return l
+		}
+		if len(again) == 0 || string(l.Data) != again[0] {
+			t.Fatalf("got %q, want %q", l.Data, want)
+		}
+		if again = again[1:]; l.Done() != nil {
+			t.Fatal("the bus is closed")
+		}
 	}
-	if string(l.Data) != want {
-		t.Fatalf("got %q, want %q", l.Data, want)
-	}
-	return l
 }
 
-// done takes a group off and waits until the bus has heard it.
-func done(t *testing.T, b *Bus, l *Lease, left uint64) {
+// done takes the oldest group off and waits until the bus has processed the acknowledgement.
+func done(t *testing.T, b *Bus, l *Lease) {
 	t.Helper()
 	if err := l.Done(); err != nil {
 		t.Fatal(err)
 	}
 	for {
-		backlog, err := b.Backlog(t.Context())
+		consumer, err := b.events.Consumer(t.Context(), consumerName(eventsSubject(fanfare.Normal)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if backlog.EventGroups == left {
+		if consumer.CachedInfo().AckFloor.Stream >= l.Seq {
 			return
 		}
 	}
@@ -63,12 +71,12 @@ func TestARestartBeginsWhereTheOneBeforeEnded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	done(t, b, take(t, q, "one"), 1)
+	done(t, b, take(t, q, "one"))
 	take(t, q, "two") // and does nothing with it
 	b.Close()
 
 	b, q = restart(t, dir)
-	done(t, b, take(t, q, "two"), 0)
+	done(t, b, take(t, q, "two", "one"))
 	b.Close()
 
 	// Now nothing is under way, and the consumer is not the one of the first run.
@@ -76,7 +84,7 @@ func TestARestartBeginsWhereTheOneBeforeEnded(t *testing.T) {
 	if _, err := b.AppendEvents(t.Context(), fanfare.Normal, []byte("three")); err != nil {
 		t.Fatal(err)
 	}
-	take(t, q, "three")
+	take(t, q, "three", "two")
 }
 
 func TestAConsumerThatAKillLeftHalfMadeHoldsNothingBack(t *testing.T) {
@@ -87,7 +95,7 @@ func TestAConsumerThatAKillLeftHalfMadeHoldsNothingBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	done(t, b, take(t, q, "one"), 1)
+	done(t, b, take(t, q, "one"))
 	take(t, q, "two") // and does nothing with it
 	b.Close()
 	halves, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", "EVENTS", "obs", "*", "meta.sum"))
@@ -99,9 +107,9 @@ func TestAConsumerThatAKillLeftHalfMadeHoldsNothingBack(t *testing.T) {
 	}
 
 	b, q = restart(t, dir)
-	take(t, q, "two")
+	take(t, q, "two", "one")
 	b.Close()
 
 	_, q = restart(t, dir)
-	take(t, q, "two")
+	take(t, q, "two", "one")
 }

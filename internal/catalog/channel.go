@@ -13,6 +13,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/schedule/quiethours"
 )
 
@@ -71,10 +72,11 @@ type Channel struct {
 // ChannelSettings are the settings of a channel in a document. Package document lists the fields
 // of each driver.
 type ChannelSettings struct {
-	Driver       string     `json:"driver"`                  // smtp, file or webhook
+	Driver       string     `json:"driver"`                  // smtp, file, inbox, webhook or worker
 	Title        string     `json:"title,omitempty"`         // for recipients; "" shows the kind of channel
 	Relay        string     `json:"relay,omitempty"`         // smtp: host:port of the next hop
 	Relays       []Relay    `json:"relays,omitempty"`        // smtp: instead of Relay, where there are several
+	Keep         Duration   `json:"keep,omitempty"`          // inbox: a message is removed so long after its broadcast began; 0: never
 	Path         string     `json:"path,omitempty"`          // file: the folder to write to
 	From         string     `json:"from,omitempty"`          // header From, such as Name <a@example.org>
 	Sender       string     `json:"sender,omitempty"`        // envelope sender; "" takes the address of From
@@ -98,6 +100,7 @@ type ChannelSettings struct {
 	Multicast    int        `json:"multicast,omitempty"`     // recipients of one transaction, where nothing is personal; 0 and 1: none share one
 	DKIM         []DKIMKey  `json:"dkim,omitempty"`          // smtp and file: with which mail is signed
 	Receipts     Receipts   `json:"receipts,omitzero"`       // smtp: what the provider says of messages over HTTP
+	Submission   []string   `json:"submission,omitempty"`    // smtp and file: domains whose owners of mailboxes may send mail to anybody
 	Domain       string     `json:"domain,omitempty"`        // right side of Message-ID; "" takes that of From
 	ListID       string     `json:"list_id,omitempty"`       // header List-Id (RFC 2919)
 
@@ -108,6 +111,10 @@ type ChannelSettings struct {
 	SecretFile     string   `json:"secret_file,omitempty"`     // webhook: path on the server
 	AllowHTTP      bool     `json:"allow_http,omitempty"`      // webhook: take URLs without TLS
 	ConnectTimeout Duration `json:"connect_timeout,omitempty"` // webhook: for TCP, and for TLS
+
+	Worker    string `json:"worker,omitempty"`    // worker: the name of the worker that delivers
+	Addresses string `json:"addresses,omitempty"` // worker: mail or url; messages to URLs are JSON documents
+	Batch     int    `json:"batch,omitempty"`     // worker: messages in a request
 }
 
 // A DKIMKey is one of the DKIM keys of a channel. For each domain and algorithm, the newest key
@@ -260,9 +267,28 @@ func fileReason(err error) string {
 	return err.Error()
 }
 
+// SendsDocuments reports whether the messages of a channel are JSON documents, and not mails.
+func (c *ChannelSettings) SendsDocuments() bool {
+	return c.Driver == "webhook" || c.Driver == "worker" && c.Addresses == "url"
+}
+
+// SendsMail reports whether the messages of a channel are mails to mail addresses.
+func (c *ChannelSettings) SendsMail() bool { return c.AddressKind() == addresskind.Mail }
+
+// AddressKind returns the kind of the addresses that a channel sends to, 0 for an unknown driver.
+func (c *ChannelSettings) AddressKind() uint8 {
+	switch {
+	case c.SendsDocuments():
+		return addresskind.URL
+	case slices.Contains([]string{"smtp", "file", "inbox", "worker"}, c.Driver):
+		return addresskind.Mail
+	}
+	return 0
+}
+
 // CheckAddress refuses an address to which the channel does not send.
 func (c *Channel) CheckAddress(address string) error {
-	if c.Driver == "webhook" && !c.AllowHTTP && strings.HasPrefix(address, "http://") {
+	if c.SendsDocuments() && !c.AllowHTTP && strings.HasPrefix(address, "http://") {
 		return inputerror.Invalid("/to", "use an https URL, or set allow_http for channel "+c.Name, "the URL does not use https")
 	}
 	return nil

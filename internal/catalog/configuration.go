@@ -96,6 +96,7 @@ const (
 	KindRule     = "rule" // kept with its topic
 	KindTemplate = "template"
 	KindDraft    = "draft" // of a template
+	KindWorker   = "worker"
 	KindKey      = "key"
 	KindSwitch   = "switch"
 
@@ -147,6 +148,7 @@ type Snapshot struct {
 	Topics       map[uint32]*Topic // by number, deleted ones too
 	Channels     map[uint16]*Channel
 	Templates    map[uint32]*TemplateSource // by number, every version
+	Workers      map[uint32]*Worker         // by number, deleted ones too
 	Drafts       map[DraftKey]DraftSlot
 
 	SubscriberSchemas SubscriberSchemas
@@ -155,7 +157,7 @@ type Snapshot struct {
 func NewSnapshot() *Snapshot {
 	return &Snapshot{
 		Services: map[string]*ServiceSnapshot{}, ServiceNames: map[uint32]string{}, Topics: map[uint32]*Topic{},
-		Channels: map[uint16]*Channel{}, Templates: map[uint32]*TemplateSource{},
+		Channels: map[uint16]*Channel{}, Templates: map[uint32]*TemplateSource{}, Workers: map[uint32]*Worker{},
 		Drafts: map[DraftKey]DraftSlot{}, SubscriberSchemas: SubscriberSchemas{},
 	}
 }
@@ -163,10 +165,10 @@ func NewSnapshot() *Snapshot {
 // Clone copies the maps, so that the copy can be changed.
 func (s *Snapshot) Clone() *Snapshot {
 	c := &Snapshot{Services: make(map[string]*ServiceSnapshot, len(s.Services)), ServiceNames: maps.Clone(s.ServiceNames), Topics: maps.Clone(s.Topics),
-		Channels: maps.Clone(s.Channels), Templates: maps.Clone(s.Templates), Drafts: maps.Clone(s.Drafts), SubscriberSchemas: maps.Clone(s.SubscriberSchemas)}
+		Channels: maps.Clone(s.Channels), Templates: maps.Clone(s.Templates), Workers: maps.Clone(s.Workers), Drafts: maps.Clone(s.Drafts), SubscriberSchemas: maps.Clone(s.SubscriberSchemas)}
 	for name, svc := range s.Services {
 		c.Services[name] = &ServiceSnapshot{Number: svc.Number, Name: svc.Name, Title: svc.Title, MatchingBudget: svc.MatchingBudget, Approval: svc.Approval, Limits: svc.Limits, Pages: svc.Pages,
-			Topics: maps.Clone(svc.Topics), Channels: maps.Clone(svc.Channels), Templates: maps.Clone(svc.Templates)}
+			Topics: maps.Clone(svc.Topics), Channels: maps.Clone(svc.Channels), Templates: maps.Clone(svc.Templates), Workers: maps.Clone(svc.Workers)}
 	}
 	return c
 }
@@ -225,6 +227,8 @@ func (s *Snapshot) Load(c *control.ConfigRecord) (*Topic, error) {
 		return loadTopic(s, svc, c)
 	case KindTemplate:
 		return nil, loadTemplate(s, svc, c)
+	case KindWorker:
+		return nil, loadWorker(s, svc, c)
 	case KindDraft:
 		return nil, loadDraft(s, svc, c)
 	}

@@ -60,7 +60,7 @@ type Diff struct {
 
 // A Change is one member that an apply changes.
 type Change struct {
-	Kind   string              `json:"kind"`             // service, channel, template, topic or rule
+	Kind   string              `json:"kind"`             // service, channel, worker, template, topic or rule
 	Name   string              `json:"name"`             // a rule's is topic/rule
 	Action string              `json:"action"`           // create, update or delete
 	Fields []audit.FieldChange `json:"fields,omitempty"` // of an update

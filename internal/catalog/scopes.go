@@ -43,10 +43,12 @@ const (
 	ScopeRead                         // see configuration, traces and status
 	ScopeSecrets                      // see what receivers of webhooks verify them with
 	ScopeApprove                      // approve held broadcasts
+	ScopeSessions                     // open and use sessions
+	ScopeWork                         // connect instances of workers, and agents
 )
 
 // ScopeNames lists the names in the order of the bits.
-var ScopeNames = [...]string{"admin", "publish", "subscribe", "read", "secrets", "approve"}
+var ScopeNames = [...]string{"admin", "publish", "subscribe", "read", "secrets", "approve", "sessions", "work"}
 
 // Has reports whether one of the asked scopes is there, or implied by admin.
 func (s Scopes) Has(asked Scopes) bool { return s&(asked|ScopeAdmin) != 0 }

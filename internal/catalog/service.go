@@ -153,7 +153,7 @@ type PageLink struct {
 }
 
 // PageMails lists the purposes for which a service may have its own mail templates.
-var PageMails = []string{"confirm", "known", "moved", "goodbye", "link"}
+var PageMails = []string{"confirm", "known", "moved", "goodbye", "link", "programs"}
 
 // ServiceLimits are the limits over all channels of a service, and its bounce rules. The zero
 // value has no limits and the default bounce rules.
@@ -175,11 +175,12 @@ type ServiceSnapshot struct {
 	Topics         map[string]*Topic
 	Channels       map[string]*Channel
 	Templates      map[string]*TemplateSource // the published versions
+	Workers        map[string]*Worker
 }
 
 func NewService(number uint32, name string) *ServiceSnapshot {
 	return &ServiceSnapshot{Number: number, Name: name,
-		Topics: map[string]*Topic{}, Channels: map[string]*Channel{}, Templates: map[string]*TemplateSource{}}
+		Topics: map[string]*Topic{}, Channels: map[string]*Channel{}, Templates: map[string]*TemplateSource{}, Workers: map[string]*Worker{}}
 }
 
 // A SubscriberSchema is the schema of the attributes of subscribers. It applies when attributes

@@ -160,6 +160,8 @@ type TemplateParts struct {
 
 	Partials map[string]string `json:"partials,omitempty"`
 
+	Formatter string `json:"formatter,omitempty"` // the worker whose answer the parts read as formatted
+
 	TemplateFiles
 
 	TemplateVariants

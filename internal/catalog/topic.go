@@ -63,6 +63,7 @@ type Topic struct {
 	Cadence  cadence.Cadence // of new subscriptions that name none
 
 	Generation Generation // which events have their messages made together
+	Filter     string     // the worker that removes recipients of the frozen events, or ""
 
 	// ValidateData checks the data of one event against the schema. The error
 	// is a *fanfare.Error with Pointer below /data; several in Details.
@@ -206,6 +207,7 @@ type TopicSettings struct {
 	Digest     Digest     `json:"digest,omitzero"`
 	Cadence    string     `json:"cadence,omitempty"`    // as it is spelled; "": immediate
 	Generation string     `json:"generation,omitempty"` // "" is continuous
+	Filter     string     `json:"filter,omitempty"`     // name of a worker; "": none
 	Signup     *Signup    `json:"signup,omitempty"`     // nil: people cannot sign up
 }
 
@@ -265,7 +267,7 @@ func NewTopic(svc *ServiceSnapshot, number uint32, name string, body *TopicBody)
 		return nil, inputerror.Invalid("/generation", "", "unknown generation %s", inputerror.Quote(body.Generation))
 	}
 	t := &Topic{Service: svc.Name, Name: name, Number: number, Title: body.Title, Lane: lane, Schema: text, Key: body.Key, Series: body.Series,
-		Template: body.Template, Expiry: time.Duration(body.Expiry), Quiet: body.QuietHours, Digest: body.Digest, Cadence: due, Generation: generation, ValidateData: check,
+		Template: body.Template, Expiry: time.Duration(body.Expiry), Quiet: body.QuietHours, Digest: body.Digest, Cadence: due, Generation: generation, Filter: body.Filter, ValidateData: check,
 		ServiceNumber: svc.Number, CheckedFilters: &CheckedTexts[fanfare.Cost]{}, Body: body}
 	for _, r := range body.Rules {
 		r.Rule.Number = r.Number

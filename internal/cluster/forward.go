@@ -9,8 +9,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -94,10 +97,10 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if forwarded(r) {
-		problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "the node that this request was forwarded to does not lead any more", Hint: "send the request again", RetryAfter: time.Second}, httpio.RequestID(r)).Write(w)
+		problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "the node to which this request was forwarded no longer leads", Hint: "send the request again", RetryAfter: time.Second}, httpio.RequestID(r)).Write(w)
 		return
 	}
-	if f.slots != nil {
+	if f.slots != nil && r.Header.Get("Upgrade") == "" { // the leader limits long connections
 		select {
 		case f.slots <- struct{}{}:
 			defer func() { <-f.slots }()
@@ -130,7 +133,7 @@ func (f *Forwarder) ready(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if !leader.Held || leading {
-		p := problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "the cluster has no leader", Hint: "wait until a node has taken over; requests wait meanwhile"}, httpio.RequestID(r))
+		p := problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "the cluster has no leader", Hint: "wait until a node has taken over; requests wait until then"}, httpio.RequestID(r))
 		p.Write(w)
 		return
 	}
@@ -186,6 +189,9 @@ type original struct{}
 // errMoved ends a request to a node that has lost the lease.
 var errMoved = errors.New("another node leads now")
 
+// errUnsent is the error of a request that had no connection to a node yet when the node lost the lease.
+var errUnsent = errors.New("another node became the leader before a connection was made")
+
 // RoundTrip sends a request to the leader. If the leader changes, it repeats a request that has reached no leader, or that
 // changes nothing.
 func (f *Forwarder) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -218,7 +224,8 @@ func (f *Forwarder) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// send sends a request to a node, and gives up when that node loses the lease before it answers.
+// send sends a request to a node, and gives up when that node loses the lease before it answers. It ends an upgraded
+// connection when the node loses the lease later: a node that hangs would not end it.
 func (f *Forwarder) send(r *http.Request, leader postgres.Holder, changed <-chan struct{}) (*http.Response, error) {
 	base, err := url.Parse(leader.URL)
 	if err != nil || leader.URL == "" {
@@ -227,20 +234,12 @@ func (f *Forwarder) send(r *http.Request, leader postgres.Holder, changed <-chan
 	ctx, cancel := context.WithCancelCause(r.Context())
 	answered := make(chan struct{})
 	go func() {
-		for {
-			select {
-			case <-changed:
-			case <-answered:
-				return
-			}
-			var next postgres.Holder
-			if next, changed = f.options.Member.Leader(); next.Epoch != leader.Epoch {
-				cancel(errMoved)
-				return
-			}
+		if f.moved(leader, changed, answered) {
+			cancel(errMoved)
 		}
 	}()
-	out := r.Clone(ctx)
+	var connected atomic.Bool // from here on, the node may have received the request
+	out := r.Clone(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}))
 	out.URL.Scheme, out.URL.Host = base.Scheme, base.Host
 	if r.Body != nil && r.Body != http.NoBody {
 		out.Body = io.NopCloser(r.Body) // a failed dial must not close it
@@ -251,18 +250,47 @@ func (f *Forwarder) send(r *http.Request, leader postgres.Holder, changed <-chan
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && r.Context().Err() == nil {
 			err = cause
+			if !connected.Load() {
+				err = errUnsent
+			}
 		}
 		cancel(nil)
 		return nil, err
 	}
-	response.Body = &endingBody{ReadCloser: response.Body, end: func() { cancel(nil) }}
+	ended := make(chan struct{})
+	ending := endingBody{ReadCloser: response.Body, end: sync.OnceFunc(func() { cancel(nil); close(ended) })}
+	if upgraded, is := response.Body.(io.ReadWriteCloser); is {
+		response.Body = &upgradedBody{ending, upgraded}
+		go func() {
+			if f.moved(leader, changed, ended) {
+				_ = upgraded.Close() // the client connects again, and reaches the next leader
+			}
+		}()
+	} else {
+		response.Body = &ending
+	}
 	return response, nil
+}
+
+// moved waits until a leader has lost the lease, or until over is closed.
+func (f *Forwarder) moved(leader postgres.Holder, changed, over <-chan struct{}) bool {
+	for {
+		select {
+		case <-changed:
+		case <-over:
+			return false
+		}
+		var next postgres.Holder
+		if next, changed = f.options.Member.Leader(); next.Epoch != leader.Epoch {
+			return true
+		}
+	}
 }
 
 // neverSent reports whether a request failed before any of it was sent.
 func neverSent(err error) bool {
 	dial, ok := errors.AsType[*net.OpError](err)
-	return ok && dial.Op == "dial" || errors.Is(err, errNoLeader)
+	return ok && dial.Op == "dial" || errors.Is(err, errUnsent) || errors.Is(err, errNoLeader)
 }
 
 // fail answers a request that was not forwarded, or whose answer was lost.
@@ -286,7 +314,7 @@ func (f *Forwarder) fail(w http.ResponseWriter, r *http.Request, err error) {
 		e = errNoLeader
 	default:
 		f.options.Logger.Debug("a forwarded request failed", "error", err)
-		e = &fanfare.Error{Code: fanfare.Unavailable, Message: "the leading node stopped while handling the request; it is unknown whether the request was carried out",
+		e = &fanfare.Error{Code: fanfare.Unavailable, Message: "the leader stopped while handling the request; it is unknown whether the request was carried out",
 			Hint: "send it again: an event with the same id, and a message with the same Idempotency-Key, are accepted only once", RetryAfter: time.Second}
 	}
 	problem.Of(e, httpio.RequestID(r)).Write(w)
@@ -333,4 +361,10 @@ type endingBody struct {
 func (b *endingBody) Close() error {
 	defer b.end()
 	return b.ReadCloser.Close()
+}
+
+// upgradedBody is the connection of a request that was upgraded to another protocol.
+type upgradedBody struct {
+	endingBody
+	io.Writer
 }

@@ -1,8 +1,13 @@
 package cluster
 
 import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,6 +22,7 @@ import (
 type standby struct {
 	member *Member
 	key    *Key
+	base   *http.Transport // to the leader
 	url    string
 	local  atomic.Pointer[http.Handler]
 	stop   chan struct{}
@@ -37,7 +43,7 @@ func newStandby(t *testing.T) *standby {
 	}})
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
-	s.url = server.URL
+	s.base, s.url = f.base, server.URL
 	return s
 }
 
@@ -119,10 +125,22 @@ func TestARequestIsForwardedToTheLeader(t *testing.T) {
 // A leader that does not listen has received nothing: the request waits for the next leader, which may be this node.
 func TestARequestThatReachedNobodyIsSentToTheNextLeader(t *testing.T) {
 	s := newStandby(t)
-	dead := httptest.NewServer(http.NotFoundHandler())
-	dead.Close()
-	s.leads("one", dead.URL, 1)
+	s.leads("one", "http://127.0.0.1:1", 1)
 	time.AfterFunc(300*time.Millisecond, func() { s.takesOver(2) })
+	if status, text := s.send(t, "POST", "/v1/events", "an event"); status != 200 || text != "local POST an event" {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
+// The leader may change while a request waits for its connection. Nothing of the request was sent.
+func TestARequestWithoutAConnectionIsSentToTheNextLeader(t *testing.T) {
+	s := newStandby(t)
+	s.base.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		s.takesOver(2)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	s.leads("one", "http://127.0.0.1:1", 1)
 	if status, text := s.send(t, "POST", "/v1/events", "an event"); status != 200 || text != "local POST an event" {
 		t.Errorf("%d %s", status, text)
 	}
@@ -153,7 +171,81 @@ func TestARequestOfALeaderThatLosesTheLease(t *testing.T) {
 func TestAForwardedRequestIsNotForwardedAgain(t *testing.T) {
 	s := newStandby(t)
 	s.leads("one", s.url, 1) // it sends to itself
-	if status, text := s.send(t, "GET", "/v1/status", ""); status != 503 || !strings.Contains(text, "does not lead any more") {
+	if status, text := s.send(t, "GET", "/v1/status", ""); status != 503 || !strings.Contains(text, "no longer leads") {
 		t.Errorf("%d %s", status, text)
+	}
+}
+
+// newEcho is a leader that echoes the lines of upgraded connections.
+func newEcho(t *testing.T) *httptest.Server {
+	t.Helper()
+	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, in, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", r.Header.Get("Upgrade"))
+		for {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return
+			}
+			fmt.Fprintf(conn, "echo %s", line)
+		}
+	}))
+	t.Cleanup(leader.Close)
+	return leader
+}
+
+// upgrade opens an upgraded connection, and sends a line to see that it works.
+func (s *standby) upgrade(t *testing.T) (conn net.Conn, in *bufio.Reader) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	fmt.Fprint(conn, "GET /v1/stream HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: lines\r\n\r\n")
+	in = bufio.NewReader(conn)
+	response, err := http.ReadResponse(in, nil)
+	if err != nil || response.StatusCode != http.StatusSwitchingProtocols || response.Header.Get("Upgrade") != "lines" {
+		t.Fatalf("got %+v, %v", response, err)
+	}
+	echoes(t, conn, in, "one\n")
+	return conn, in
+}
+
+func echoes(t *testing.T, conn net.Conn, in *bufio.Reader, text string) {
+	t.Helper()
+	fmt.Fprint(conn, text)
+	if line, err := in.ReadString('\n'); line != "echo "+text {
+		t.Fatalf("got %q, %v", line, err)
+	}
+}
+
+// A stream is forwarded in both directions, also while all slots for requests are taken.
+func TestAnUpgradedConnectionIsForwarded(t *testing.T) {
+	s := newStandby(t)
+	s.leads("one", newEcho(t).URL, 1)
+	conn, in := s.upgrade(t)
+	echoes(t, conn, in, "two\n")
+}
+
+// A stream to a leader that hangs ends when another node leads. News about the same leader does not end it.
+func TestAnUpgradedConnectionEndsWithTheLease(t *testing.T) {
+	s := newStandby(t)
+	leader := newEcho(t)
+	s.leads("one", leader.URL, 1)
+	conn, in := s.upgrade(t)
+	s.leads("one", leader.URL+"/", 1)
+	echoes(t, conn, in, "two\n")
+	s.leads("three", "http://127.0.0.1:1", 2)
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := in.ReadString('\n'); line != "" || !errors.Is(err, io.EOF) {
+		t.Fatalf("got %q, %v", line, err)
 	}
 }

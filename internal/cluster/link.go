@@ -66,7 +66,7 @@ func OpenLink(ctx context.Context, leader string, o *LinkOptions) (net.Conn, err
 	defer cancel()
 	to, err := url.Parse(leader)
 	if err != nil {
-		return nil, fmt.Errorf("the URL of the leading node: %w", err)
+		return nil, fmt.Errorf("the URL of the leader: %w", err)
 	}
 	conn, err := dialNode(ctx, to, o.Roots)
 	if err != nil {
@@ -122,7 +122,7 @@ func introduce(conn net.Conn, to *url.URL, o *LinkOptions) (net.Conn, error) {
 	proof, wrong := hex.DecodeString(response.Header.Get(proofHeader))
 	nonces = append(nonces, nonce...)
 	if err != nil || wrong != nil || len(nonce) != nonceSize || !hmac.Equal(proof, o.Key.proof("leader", nonces, o.Name)) {
-		return nil, &fanfare.Error{Code: fanfare.Unauthenticated, Message: "the leading node did not prove that it has the cluster key", Hint: "check that cluster_key_file is the same on all nodes"}
+		return nil, &fanfare.Error{Code: fanfare.Unauthenticated, Message: "the leader did not prove that it has the cluster key", Hint: "check that cluster_key_file is the same on all nodes"}
 	}
 	if _, err := conn.Write(o.Key.proof("node", nonces, o.Name)); err != nil {
 		return nil, err
@@ -199,13 +199,13 @@ func (k *Key) accept(w http.ResponseWriter, r *http.Request, protocol string, kn
 	case !known:
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("this node does not support the link protocol %q", protocol), Hint: "upgrade the node with the older version"}
 	case err != nil || len(nonces) != nonceSize || name == "":
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "a request for a link must contain the name of a node and a nonce", Hint: "only nodes of a cluster send such requests"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "a request for a link must contain a nonce and the name of a node", Hint: "only nodes of a cluster send such requests"}
 	}
 	nonces = append(nonces, make([]byte, nonceSize)...)
 	_, _ = rand.Read(nonces[nonceSize:]) // it never fails
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "a link needs HTTP/1.1", Hint: "set node_url to a URL at which the node is reached without a proxy, or through one that passes Upgrade on"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "a link needs HTTP/1.1", Hint: "set node_url to a URL that reaches the node directly, or through a proxy that forwards the Upgrade header"}
 	}
 	_ = conn.SetDeadline(time.Now().Add(linkLimit)) // without support, the peer can only hold this connection
 	_, err = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s: %x\r\n%s: %x\r\n\r\n",

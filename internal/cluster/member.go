@@ -193,7 +193,7 @@ func (m *Member) held() *Lease {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.lease != nil && !m.lease.Valid(0) {
-		m.options.Logger.Warn("this node no longer leads: its lease has expired because the database did not answer", "node", m.lease.Node)
+		m.options.Logger.Warn("this node no longer leads: its lease has expired because the database did not respond", "node", m.lease.Node)
 		m.lease = nil
 	}
 	return m.lease

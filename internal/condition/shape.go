@@ -164,7 +164,7 @@ func parseShape(sc *lang.Scope, key, text string, tf *lang.TokenizedFilter, take
 		}
 	}
 	if len(shape.params) != count { // a literal would be the same for all filters
-		return nil, nil, lang.Invalid("/filter", "the meaning of the filter changed when its literals were replaced by params; report this as a defect")
+		return nil, nil, lang.Invalid("/filter", "the meaning of the filter changed when its literals were replaced by params; report this as a bug")
 	}
 	return shape, &b, nil
 }

@@ -104,7 +104,7 @@ func (c *Config) NodeRoots() (*x509.CertPool, error) {
 // validateCluster checks the settings of a node.
 func (c *Config) validateCluster(refuse func(key, hint, format string, args ...any)) {
 	if c.Replicas < 0 || c.Replicas > maxReplicas {
-		refuse("replicas", "use 1 to 5, or 0 to keep what the streams have", "%d is out of range", c.Replicas)
+		refuse("replicas", "use 1 to 5, or 0 to keep the number that the streams have", "%d is out of range", c.Replicas)
 	}
 	if c.Replicas > 0 && c.NATS == "" && !c.EmbeddedCluster() {
 		refuse("replicas", "set nats to the URL of a NATS cluster, or remove replicas", "has no effect without nats or cluster_routes")
@@ -193,14 +193,14 @@ func (c *Config) validateRoutes(refuse func(key, hint, format string, args ...an
 		seen[route] = true
 	}
 	if len(seen) < minRoutes {
-		refuse("cluster_routes", hint, "names %d servers, and needs at least %d: fewer cannot lose one", len(seen), minRoutes)
+		refuse("cluster_routes", hint, "lists %d servers, but must list at least %d: with fewer, the failure of one stops the bus", len(seen), minRoutes)
 	}
 	if c.Replicas > len(seen) {
-		refuse("replicas", "use a number up to that of the addresses in cluster_routes", "%d replicas need as many servers, and cluster_routes names %d", c.Replicas, len(seen))
+		refuse("replicas", "use at most the number of addresses in cluster_routes", "%d replicas need as many servers, but cluster_routes lists only %d", c.Replicas, len(seen))
 	}
 	listen := c.RouteListen()
 	if listen == "" {
-		refuse("cluster_listen", "set it to the address at which this node accepts the other NATS servers, such as 0.0.0.0:6222", "must be set, because not exactly one address in cluster_routes has the host of node_url")
+		refuse("cluster_listen", "set it to the address at which this node accepts connections from the other NATS servers, such as 0.0.0.0:6222", "must be set, because cluster_routes does not contain exactly one address with the host of node_url")
 		return
 	}
 	if _, port, err := net.SplitHostPort(listen); err != nil || !validPort(port) {

@@ -13,8 +13,10 @@ type Config struct {
 	Durability string        `koanf:"durability" default:"fsync" doc:"Whether acknowledged data survives a power loss (fsync) or only a crash of the process (relaxed). The setting applies to the whole server."`
 	DiskFloor  DiskFloor     `koanf:"disk_floor" default:"5% or 1GB" doc:"Free disk space below which the API rejects events with status 507, while delivery continues. A percentage, a size, or both, in which case the smaller one applies; 0 disables the check."`
 	Retention  int           `koanf:"retention_days" default:"30" doc:"Number of days for which deliveries can be traced, at least 1. Older data is deleted by day of receipt. A day with open or scheduled messages is deleted only after these messages have been sent and another half of retention_days has passed since then."`
-	AuditDays  int           `koanf:"audit_days" default:"365" doc:"Number of days for which audit log entries are kept, at least 1 and never fewer than retention_days."`
+	AuditDays  int           `koanf:"audit_days" default:"365" doc:"Number of days for which audit log entries are stored, at least 1 and never fewer than retention_days."`
 	Lease      time.Duration `koanf:"lease" default:"90s" doc:"Time for which a sender holds a batch before another sender can take it over, 10s to 1h. A sender does not start a transaction that could take longer than the remaining time."`
+
+	SessionRetention time.Duration `koanf:"session_retention" default:"168h" doc:"Time for which an ended session and its data are stored, 1m or more. A purge removes the requests and responses of a durable session earlier."`
 
 	// PostgreSQL instead of SQLite files in the data directory.
 	DB                 string        `koanf:"db" default:"" doc:"URL of a PostgreSQL database, version 15 or later: postgres://fanfare@db.example.org/fanfare?sslmode=verify-full. If it is empty, all data is stored in SQLite files in data_dir. The bus and the keys are in data_dir in both cases. If the URL contains a password, set it in FANFARE_DB, or use db_password_file."`
@@ -32,10 +34,29 @@ type Config struct {
 
 	// Inbound mail.
 	Inbound        string   `koanf:"inbound" default:"" doc:"Address, host:port, at which the server receives bounces and unsubscribe requests over SMTP, such as :25. If it is empty, the server receives no mail. It accepts only mail for inbound_domains that relates to a message from this server, and does not relay mail."`
-	InboundDomains []string `koanf:"inbound_domains" default:"" doc:"Domains whose MX records point to this server, separated by commas: bounces.example.org. Channels use them in the setting returns, and in the address in the List-Unsubscribe header."`
-	InboundName    string   `koanf:"inbound_name" default:"" doc:"Host name that the inbound mail server announces, which must match the MX records and the certificate. If it is empty, the first of inbound_domains is used."`
+	InboundDomains []string `koanf:"inbound_domains" default:"" doc:"Domains whose MX records point to this server, separated by commas: bounces.example.org. Channels use them in their returns setting, and in the address in the List-Unsubscribe header."`
+	InboundName    string   `koanf:"inbound_name" default:"" doc:"Host name that the inbound mail server announces, which must match the MX records and the certificate. If it is empty, the first of inbound_domains is used. lmtp_listen and submission_listen announce it too, and without it the name of the machine."`
 	InboundTLSCert string   `koanf:"inbound_tls_cert" default:"" doc:"PEM file with the certificate chain of the inbound mail server. If inbound_tls_cert and inbound_tls_key are set, the server offers STARTTLS."`
 	InboundTLSKey  string   `koanf:"inbound_tls_key" default:"" doc:"PEM file with the private key of inbound_tls_cert."`
+
+	// Mail for mailboxes.
+	LMTPListen        string `koanf:"lmtp_listen" default:"" doc:"Address, host:port, at which a mail server such as Postfix delivers mail to mailboxes over LMTP, such as 127.0.0.1:24. If it is empty, there is no such listener. It accepts mail for all addresses that have a mailbox, without a login and without TLS, so use an address that only this mail server can reach."`
+	SubmissionListen  string `koanf:"submission_listen" default:"" doc:"Address, host:port, at which mail programs send mail from mailboxes, with STARTTLS, such as :587. If it is empty, there is no such listener. Owners of mailboxes log in with app passwords. They can send to other mailboxes of this server, and to others if the setting submission of a channel permits it."`
+	SubmissionsListen string `koanf:"submissions_listen" default:"" doc:"Address, host:port, at which mail programs send mail from mailboxes, with TLS from the first byte, such as :465. If it is empty, there is no such listener."`
+	SubmissionTLSCert string `koanf:"submission_tls_cert" default:"" doc:"PEM file with the certificate chain of submission_listen and submissions_listen. If it is empty, inbound_tls_cert is used."`
+	SubmissionRate    int    `koanf:"submission_rate" default:"720" doc:"Maximum number of recipients in an hour of the messages that the owner of one mailbox sends, over SMTP and JMAP together; 1 to 100000. Up to 200 of them can come at once."`
+	SubmissionTLSKey  string `koanf:"submission_tls_key" default:"" doc:"PEM file with the private key of submission_tls_cert."`
+
+	// Mail programs.
+	IMAPListen  string `koanf:"imap_listen" default:"" doc:"Address, host:port, at which mail programs open mailboxes over IMAP, with STARTTLS, such as :143. If it is empty, there is no such listener. Logins need TLS, except from this machine."`
+	IMAPSListen string `koanf:"imaps_listen" default:"" doc:"Address, host:port, at which mail programs open mailboxes over IMAP with TLS from the first byte, such as :993. If it is empty, there is no such listener."`
+	IMAPTLSCert string `koanf:"imap_tls_cert" default:"" doc:"PEM file with the certificate chain of the IMAP server. If it is empty, inbound_tls_cert is used."`
+	IMAPTLSKey  string `koanf:"imap_tls_key" default:"" doc:"PEM file with the private key of imap_tls_cert."`
+
+	// Mailboxes.
+	MailHost          string `koanf:"mail_host" default:"" doc:"Public host name at which mail programs reach imap_listen, imaps_listen, submission_listen and submissions_listen. It is in the settings that mail programs find by themselves and that subscribers see, and must match the certificates. If it is empty, inbound_name is used, then the host of public_url."`
+	MailboxQuota      Size   `koanf:"mailbox_quota" default:"0" doc:"Maximum size of all messages in a new mailbox, such as 1GB. Messages that a channel stores do not count; those of mail programs and of other mail servers do. 0 means no limit. The quota of a mailbox that exists is changed with fanfare mailbox quota."`
+	MailboxMaxMessage Size   `koanf:"mailbox_max_message" default:"50MB" doc:"Maximum size of one message in a mailbox; 10KB to 200MB. Larger messages are refused."`
 
 	// Limits of requests.
 	MaxRequests       int      `koanf:"max_requests" default:"4096" doc:"Maximum number of concurrent requests. Requests above the limit get status 503; 0 means no limit."`
@@ -46,9 +67,9 @@ type Config struct {
 	TrustedProxies    []string `koanf:"trusted_proxies" default:"" doc:"Networks of reverse proxies in front of the API, separated by commas: 10.0.0.0/8. The server uses their X-Forwarded-For header to identify clients that send invalid keys."`
 
 	// Outgoing connections.
-	AllowNetworks []string `koanf:"allow_networks" default:"" doc:"Networks to which webhooks can be sent in addition to the public Internet, separated by commas: 10.1.0.0/16. All other addresses of this machine, of private networks and of cloud metadata services are refused."`
+	AllowNetworks []string `koanf:"allow_networks" default:"" doc:"Networks to which webhooks, and push messages of JMAP, can be sent in addition to the public Internet, separated by commas: 10.1.0.0/16. All other addresses of this machine, of private networks and of cloud metadata services are refused."`
 
-	Resolver string `koanf:"resolver" default:"" doc:"DNS server, host:port, for the MX records that channels with destinations by mx use, and for the DNS records of new DKIM keys. If it is empty, the resolvers of the machine are used."`
+	Resolver string `koanf:"resolver" default:"" doc:"DNS server, host:port, for the MX lookups of channels whose destinations are grouped by mail provider (by: mx), and for the DNS records of new DKIM keys. If it is empty, the resolvers of the machine are used."`
 
 	// Attachments.
 	MaxAttachments   Size     `koanf:"max_attachments" default:"10MB" doc:"Maximum total size of the files in one message as they are sent, which is 1.37 times their size on disk; 10KB to 40MB. Providers and relays accept 10 to 35 MB."`
@@ -57,7 +78,7 @@ type Config struct {
 	// Bus, roles and stop.
 	NATS         string        `koanf:"nats" default:"" doc:"URL of an external NATS cluster with JetStream. If it is empty, the bus runs inside this process. If the URL contains a password, set it in FANFARE_NATS or nats_file."`
 	NATSFile     string        `koanf:"nats_file" default:"" doc:"File whose first line is the value of nats."`
-	Replicas     int           `koanf:"replicas" default:"0" doc:"Copies of each stream that a NATS cluster stores, 1 to 5: With 3, the streams survive the loss of one of three servers. 0 means 3 for the embedded servers of cluster_routes. For an external cluster, 0 leaves existing streams unchanged and creates new ones with one copy."`
+	Replicas     int           `koanf:"replicas" default:"0" doc:"Copies of each stream that a NATS cluster stores, 1 to 5. With 3, the streams survive the loss of one of three servers. 0 means 3 for the embedded servers of cluster_routes. For an external cluster, 0 leaves existing streams unchanged and creates new ones with one copy."`
 	Roles        []string      `koanf:"roles" default:"all" doc:"Roles of this node in its cluster, separated by commas. lead: it can become the leader. deliver: it sends messages, for the leader or while it leads. match: it keeps a copy of the matching index in memory, and evaluates conditions for the leader. api: it only forwards requests to the leader. all: the same as lead,deliver. All nodes accept API requests. Without node, the only valid value is all."`
 	DrainTimeout time.Duration `koanf:"drain_timeout" default:"30s" doc:"Time for which the server waits, when it stops, for messages that are being sent. Any that remain are resumed at the next start."`
 
@@ -68,7 +89,7 @@ type Config struct {
 	ClusterKeyFile string `koanf:"cluster_key_file" default:"" doc:"File whose first line is the cluster key: at least 32 characters, identical on all nodes. Generate one with openssl rand -base64 32. It encrypts the keys of the server in db, proves that a request was forwarded by a node, and authenticates the nodes and their embedded NATS servers to each other."`
 
 	ClusterRoutes []string `koanf:"cluster_routes" default:"" doc:"Instead of nats: addresses, host:port, of the embedded NATS servers of all nodes, including this one, at least three, identical on all nodes. Each of these nodes runs a NATS server inside its process, and together they store the bus. The bus works while more than half of them respond. If tls_cert is set, the connections between the servers are encrypted with it, and node_ca applies to them, too."`
-	ClusterListen string   `koanf:"cluster_listen" default:"" doc:"Address, host:port, at which the embedded NATS server of this node accepts the other ones. If it is empty, the server listens on all interfaces, on the port of the address in cluster_routes that has the host of node_url."`
+	ClusterListen string   `koanf:"cluster_listen" default:"" doc:"Address, host:port, at which the embedded NATS server of this node accepts connections from the others. If it is empty, the server listens on all interfaces, on the port of the address in cluster_routes that has the host of node_url."`
 
 	Capture         string   `koanf:"capture" default:"" doc:"For staging: the target to which all messages are sent instead of the relays and receivers of their channels, smtp://host:port or a directory. If it is empty, messages are delivered normally."`
 	AllowRecipients []string `koanf:"allow_recipients" default:"" doc:"For staging: recipients to whom messages are actually delivered, separated by commas: addresses, @example.org for a domain, or hosts of webhooks. Messages to all other recipients are captured or, if capture is not set, suppressed. If it is empty, recipients are not restricted."`

@@ -25,12 +25,12 @@ func (c *Config) validateInbound(refuse func(key, hint, format string, args ...a
 			refuse("inbound_domains", "set it to the domain in returns of your channels, such as bounces.example.org", "must not be empty if inbound is set")
 		}
 	}
-	if c.Inbound == "" {
+	if c.Inbound == "" && !c.hasMailboxListeners() {
 		for _, of := range []struct{ key, value string }{
 			{"inbound_name", c.InboundName}, {"inbound_tls_cert", c.InboundTLSCert}, {"inbound_tls_key", c.InboundTLSKey},
 		} {
 			if of.value != "" {
-				refuse(of.key, "set inbound to the address at which the server receives mail, or remove "+of.key, "has no effect without inbound")
+				refuse(of.key, "set inbound to the address at which the server receives mail, or remove "+of.key, "has no effect without inbound, and without listeners for mailboxes")
 			}
 		}
 	}

@@ -29,6 +29,15 @@ func (c *Config) validateLimits(refuse func(key, hint, format string, args ...an
 	if c.MaxAttachments < 10e3 || c.MaxAttachments > 40e6 {
 		refuse("max_attachments", "use 10KB to 40MB", "%s is out of range", c.MaxAttachments)
 	}
+	if c.SubmissionRate < 1 || c.SubmissionRate > 100_000 {
+		refuse("submission_rate", "use 1 to 100000 recipients in an hour", "%d is out of range", c.SubmissionRate)
+	}
+	if c.MailboxQuota < 0 {
+		refuse("mailbox_quota", "use 0 for no limit", "%s is out of range", c.MailboxQuota)
+	}
+	if c.MailboxMaxMessage < 10e3 || c.MailboxMaxMessage > 200e6 {
+		refuse("mailbox_max_message", "use 10KB to 200MB", "%s is out of range", c.MailboxMaxMessage)
+	}
 	for _, extension := range c.AllowAttachments {
 		if extension == "" || strings.ToLower(extension) != extension || strings.ContainsAny(extension, ". /*") {
 			refuse("allow_attachments", "write it in lower case without a dot, such as js", "%q is not a file extension", extension)

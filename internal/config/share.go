@@ -37,7 +37,7 @@ func (s *Share) UnmarshalText(text []byte) error {
 	number, isShare := strings.CutSuffix(given, "%")
 	percent, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if !isShare || err != nil || !(percent >= 0 && percent <= 100*maxShare) {
-		return fmt.Errorf("%q is neither a percentage from 0%% to 50%% nor unlimited", given)
+		return fmt.Errorf("%q is neither a percentage from 0%% to 50%% nor the word \"unlimited\"", given)
 	}
 	*s = Share(percent / 100)
 	return nil

@@ -39,6 +39,9 @@ func (c *Config) Validate() error {
 	if c.Retention < 1 {
 		refuse("retention_days", "use 1 or more", "%d days is too short: the server would delete messages before they are sent", c.Retention)
 	}
+	if c.SessionRetention < time.Minute {
+		refuse("session_retention", "use 1m or more", "%v is too short", c.SessionRetention)
+	}
 	if c.Lease < 10*time.Second || c.Lease > time.Hour {
 		refuse("lease", "use 10s to 1h", "%v is out of range", c.Lease)
 	}
@@ -48,6 +51,8 @@ func (c *Config) Validate() error {
 	c.validateDatabase(refuse)
 	c.validateCluster(refuse)
 	c.validateInbound(refuse)
+	c.validateMailboxListeners(refuse)
+	c.validateIMAP(refuse)
 	c.validateReach(refuse)
 	c.validateLimits(refuse)
 	c.validateCapture(refuse)

@@ -12,7 +12,7 @@ func (h *host) printNext(w io.Writer, o Options) {
 		if h.temporary {
 			fmt.Fprintf(w, "  Without --once, the server keeps running and this section lists next steps.\n")
 		} else {
-			fmt.Fprintf(w, "  All data was kept. To continue with it, run:\n\n    %s serve --data-dir %s\n", o.Command, h.dir)
+			fmt.Fprintf(w, "  The data was not removed. To continue with it, run:\n\n    %s serve --data-dir %s\n", o.Command, h.dir)
 		}
 		h.printOwnTopic(w)
 		return

@@ -61,7 +61,7 @@ func Image(name, declared string, content []byte) (string, error) {
 	}
 	found := signatureOf(content)
 	if !slices.Contains(embeddableImages, found.media) {
-		return "", refuse(name, "convert it to PNG, JPEG, GIF or WebP", "mail programs do not show files of this type as images")
+		return "", refuse(name, "convert it to PNG, JPEG, GIF or WebP", "email clients do not show files of this type as images")
 	}
 	byName := byExtension[extensionOf(name)]
 	if media != "" && media != found.media || byName != "" && byName != found.media {
@@ -120,7 +120,7 @@ func declaredType(name, declared string) (string, error) {
 	case !mediaPattern.MatchString(media):
 		return "", refuse(name, "use a type such as application/pdf", "%.100q is not a media type", declared)
 	case strings.HasPrefix(media, "multipart/"), strings.HasPrefix(media, "message/"):
-		return "", refuse(name, "declare application/octet-stream", "mail programs would show a file of type %s as part of the message", media)
+		return "", refuse(name, "declare application/octet-stream", "email clients would show a file of type %s as part of the message", media)
 	}
 	return media, nil
 }

@@ -13,31 +13,37 @@ import (
 type access int
 
 const (
-	anybody       access = iota // no key at all
-	mayRead                     // configuration, traces, status
-	mayLookUp                   // people and their subscriptions: scope subscribe or read
-	maySubscribe                // change people and their subscriptions
-	mayPublish                  // send events and messages
-	mayTry                      // dry run of an event: scope publish, subscribe or read
-	mayFollow                   // read the state of a message: scope publish or read
-	maySeeSecrets               // read the secrets with which receivers verify webhooks
-	mayApprove                  // approve a broadcast that waits for approval
-	mayConfigure                // scope admin: of the key's service, or of all
-	operator                    // scope admin of a key without a service
+	anybody           access = iota // no key at all
+	mayRead                         // configuration, traces, status
+	mayLookUp                       // people and their subscriptions: scope subscribe or read
+	maySubscribe                    // change people and their subscriptions
+	mayPublish                      // send events and messages
+	mayTry                          // dry run of an event: scope publish, subscribe or read
+	mayFollow                       // read the state of a message: scope publish or read
+	maySeeSecrets                   // read the secrets with which receivers verify webhooks
+	mayApprove                      // approve a broadcast that waits for approval
+	mayUseSessions                  // open and use sessions
+	mayFollowSessions               // see sessions and responses: scope sessions or read
+	mayWork                         // connect instances of workers, and agents
+	mayConfigure                    // scope admin: of the key's service, or of all
+	operator                        // scope admin of a key without a service
 )
 
 // scopesOf lists the scopes for each access, any of which is sufficient.
 var scopesOf = [...]catalog.Scopes{
-	mayRead:       catalog.ScopeRead,
-	mayLookUp:     catalog.ScopeRead | catalog.ScopeSubscribe,
-	maySubscribe:  catalog.ScopeSubscribe,
-	mayPublish:    catalog.ScopePublish,
-	mayTry:        catalog.ScopePublish | catalog.ScopeSubscribe | catalog.ScopeRead,
-	mayFollow:     catalog.ScopePublish | catalog.ScopeRead,
-	maySeeSecrets: catalog.ScopeSecrets,
-	mayApprove:    catalog.ScopeApprove,
-	mayConfigure:  catalog.ScopeAdmin,
-	operator:      catalog.ScopeAdmin,
+	mayRead:           catalog.ScopeRead,
+	mayLookUp:         catalog.ScopeRead | catalog.ScopeSubscribe,
+	maySubscribe:      catalog.ScopeSubscribe,
+	mayPublish:        catalog.ScopePublish,
+	mayTry:            catalog.ScopePublish | catalog.ScopeSubscribe | catalog.ScopeRead,
+	mayFollow:         catalog.ScopePublish | catalog.ScopeRead,
+	maySeeSecrets:     catalog.ScopeSecrets,
+	mayApprove:        catalog.ScopeApprove,
+	mayUseSessions:    catalog.ScopeSessions,
+	mayFollowSessions: catalog.ScopeSessions | catalog.ScopeRead,
+	mayWork:           catalog.ScopeWork,
+	mayConfigure:      catalog.ScopeAdmin,
+	operator:          catalog.ScopeAdmin,
 }
 
 // allowed authenticates the sender of r and checks that its key may use the endpoint.

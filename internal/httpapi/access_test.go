@@ -55,8 +55,31 @@ func TestAnEndpointOpensForItsScopesOnly(t *testing.T) {
 		{"POST", "/v1/pause", `{"scope":{"kind":"service","name":"news"}}`, "", "admin"},
 		{"POST", "/v1/resume", `{"scope":{"kind":"service","name":"news"}}`, "", "admin"},
 		{"POST", "/v1/cancel", `{"scope":{"kind":"broadcast","name":"` + evt + `"}}`, "", "admin"},
+		{"POST", "/v1/broadcasts/" + evt + "/recall", "", "", "admin"},
+		{"PUT", "/v1/broadcasts/" + evt + "/expiry", `{"at":null}`, "", "admin"},
+		{"GET", "/v1/mailboxes", "", "read", "read"},
+		{"GET", "/v1/mailboxes/a@example.com", "", "read", "read"},
+		{"PUT", "/v1/mailboxes/a@example.com", "", "", "admin"},
+		{"PATCH", "/v1/mailboxes/a@example.com", `{"max_bytes":1}`, "", "admin"},
+		{"GET", "/v1/mailboxes/a@example.com/export", "", "", "admin"},
+		{"POST", "/v1/mailboxes/a@example.com/import", "", "", "admin"},
+		{"DELETE", "/v1/mailboxes/a@example.com", "", "", "admin"},
 		{"POST", "/v1/rate", `{"scope":{"kind":"channel","name":"news/email"},"rate":"30/s"}`, "", "admin"},
 		{"POST", "/v1/approve", `{"event":"` + evt + `"}`, "approve", "approve"},
+		{"POST", "/v1/sessions", `{"worker":"pricing"}`, "sessions", "sessions"},
+		{"GET", "/v1/sessions", "", "sessions+read", "read or sessions"},
+		{"GET", "/v1/sessions/ses-1", "", "sessions+read", "read or sessions"},
+		{"DELETE", "/v1/sessions/ses-1", "", "sessions", "sessions"},
+		{"GET", "/v1/sessions/ses-1/clients/risk/responses", "", "sessions+read", "read or sessions"},
+		{"GET", "/v1/sessions/ses-1/clients/risk/requests/1", "", "sessions+read", "read or sessions"},
+		{"GET", "/v1/sessions/ses-1/clients/risk/stream", "", "sessions", "sessions"},
+		{"GET", "/v1/workers/pricing/stream?instance=a", "", "work", "work"},
+		{"GET", "/v1/agents/host1/stream", "", "work", "work"},
+		{"GET", "/v1/workers", "", "read", "read"},
+		{"GET", "/v1/workers/pricing", "", "read", "read"},
+		{"PUT", "/v1/workers/pricing", "{}", "", "admin"},
+		{"DELETE", "/v1/workers/pricing", "", "", "admin"},
+		{"GET", "/v1/agents", "", "read", "read"},
 		{"GET", "/v1/keys", "", "", "admin"},
 		{"POST", "/v1/keys", `{"name":"x"}`, "", "admin"},
 		{"GET", "/v1/keys/key-2", "", "", "admin"},
@@ -64,10 +87,11 @@ func TestAnEndpointOpensForItsScopesOnly(t *testing.T) {
 		{"POST", "/v1/keys/key-2/rotate", "", "", "admin"},
 		{"DELETE", "/v1/keys/key-2", "", "", "admin"},
 	} {
-		for _, scope := range []string{"admin", "publish", "subscribe", "read", "secrets", "approve"} {
+		for _, scope := range []string{"admin", "publish", "subscribe", "read", "secrets", "approve", "sessions", "work"} {
 			t.Run(test.method+" "+test.path+" "+scope, func(t *testing.T) {
 				w := newWorld()
-				a := w.api(func(p *Dependencies) { p.Keys = scoped{w} })
+				b := &fakeBroker{}
+				a := w.api(func(p *Dependencies) { p.Keys, p.Sessions, p.Agents = scoped{w}, b, b })
 				rec := ask(t, a, test.method, test.path, test.body, "Authorization", "Bearer "+scope)
 				if scope == "admin" || strings.Contains(test.open, scope) {
 					if rec.Code == http.StatusForbidden {

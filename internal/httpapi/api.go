@@ -55,7 +55,7 @@ func New(parts Dependencies) *API {
 	}
 	a.access = &accessLog{log: a.log, what: parts.AccessLog}
 	a.origins, a.keyLimits, a.wrongKeys = parts.Origins, limits.NewKeyLimits(parts.Limits), &limits.WrongKeys{Proxies: parts.Proxies}
-	a.recipientPages = recipientpages.NewHandlers(recipientpages.Handlers{Unsubscriber: parts.Unsubscriber, Signups: parts.Signups, Choices: parts.Choices, From: a.wrongKeys.ClientAddress, Now: a.now}, parts.Seals)
+	a.recipientPages = recipientpages.NewHandlers(recipientpages.Handlers{Unsubscriber: parts.Unsubscriber, Signups: parts.Signups, Choices: parts.Choices, MailPrograms: parts.MailPrograms, From: a.wrongKeys.ClientAddress, Now: a.now}, parts.Seals)
 	a.spec = humago.New(a.mux, a.openAPI())
 	a.spec.UseMiddleware(a.admit)
 
@@ -80,11 +80,20 @@ func New(parts Dependencies) *API {
 	a.statusRoutes()
 	a.controlRoutes()
 	a.approvalRoutes()
+	a.recallRoutes()
 	a.destinationRoutes()
 	a.parkingRoutes()
 	a.backupRoutes()
 	a.moveRoutes()
 	a.nodeRoutes()
+	a.sessionRoutes()
+	a.workerRoutes()
+	a.streamRoutes()
+	a.mailboxRoutes()
+	a.mailClientRoutes()
+	a.mailboxAccountRoutes()
+	a.mailboxTokenRoutes()
+	a.jmapRoutes()
 	a.keyRoutes()
 	a.auditRoutes()
 	a.healthRoutes()
@@ -98,9 +107,14 @@ func New(parts Dependencies) *API {
 	return a
 }
 
-// Stop stops reading bulk bodies. The lines that have arrived are stored and
+// Stop stops reading bulk bodies, and ends the streams of mailboxes. The lines that have arrived are stored and
 // answered, and a last line has the number of the line at which the client continues. Stop
 // may be called twice.
 func (a *API) Stop() {
-	a.stop.Do(func() { close(a.stopping) })
+	a.stop.Do(func() {
+		close(a.stopping)
+		if a.deps.JMAP != nil {
+			a.deps.JMAP.Stop()
+		}
+	})
 }

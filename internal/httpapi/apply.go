@@ -16,7 +16,7 @@ import (
 func (a *API) applyRoutes() {
 	op := huma.Operation{OperationID: "apply", Method: http.MethodPost, Path: "/v1/apply", Tags: []string{"configuration"},
 		Summary:     "Apply a document with the topics, templates and channels of a service",
-		Description: "The server checks everything and renders each template first; after an error nothing changes. The response lists the differences; the same document applied again has none.",
+		Description: "The server checks everything and renders each template first; after an error, nothing changes. The response lists the differences; the same document applied again has none.",
 		Parameters:  []*huma.Param{flag("dry_run", "only validate the document and return the differences"), service()},
 		RequestBody: body[any](a, "The document, with all files inlined", "application/yaml", "application/json")}
 	replies[wire.Diff](a, &op, http.StatusOK, "The changes, or the changes of a dry run", "application/json")
@@ -38,7 +38,7 @@ func (a *API) apply(x *responseWriter, r *http.Request, c caller) error {
 	}
 	if c.service != "" && document.Service != c.service {
 		e := &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/service", Message: "the document is for service " + strconv.Quote(document.Service) + ", but the key is for " + c.service,
-			Hint: "use a key of that service, or one for all services"}
+			Hint: "use a key for that service, or one for all services"}
 		if c.principal.Service == "" {
 			e.Code, e.Message = fanfare.Invalid, "the document is for service "+strconv.Quote(document.Service)+", but the request is for "+c.service
 			e.Hint = "omit the header X-Fanfare-Service and ?service=, or name the service of the document"

@@ -36,7 +36,7 @@ func (a *API) caller(r *http.Request) (caller, error) {
 		c.service = principal.Service
 	}
 	if named != "" && named != c.service {
-		return caller{}, &fanfare.Error{Code: fanfare.Forbidden, Message: "this key is not for service " + named, Hint: "use a key of that service, or one for all services"}
+		return caller{}, &fanfare.Error{Code: fanfare.Forbidden, Message: "this key is not for service " + named, Hint: "use a key for that service, or one for all services"}
 	}
 	return c, nil
 }

@@ -32,7 +32,7 @@ func (a *API) backupRoutes() {
 	a.handle(op, operator, a.takeBackup)
 
 	read(a, huma.Operation{OperationID: "get-restored", Method: http.MethodGet, Path: "/v1/restored", Tags: tags,
-		Summary:     "Show the backup that the server was restored from, and the work that may have been sent after it",
+		Summary:     "Show the backup from which the server was restored, and the work that may have been sent after it",
 		Description: "404 if the server was not restored."}, operator, a.restored)
 }
 
@@ -41,7 +41,7 @@ func (a *API) takeBackup(x *responseWriter, r *http.Request, _ caller) error {
 	if text := r.URL.Query().Get("rate"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 1 {
-			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter rate must be a number of bytes, at least 1"}
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "the query parameter rate must be a number of bytes per second, at least 1"}
 		}
 		bytesPerSecond = n
 	}

@@ -33,7 +33,7 @@ func live(t testing.TB, w *world) (address string, s *listener.Server) {
 }
 
 // impatient returns a client that fails the test instead of waiting forever.
-func impatient() *http.Client { return &http.Client{Timeout: time.Minute} }
+func impatient() *http.Client { return &http.Client{Timeout: 5 * time.Minute} }
 
 // line is one response line of a bulk import.
 type line struct {

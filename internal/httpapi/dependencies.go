@@ -16,6 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/limits"
 	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mail/clientconfig"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
@@ -33,6 +34,10 @@ type Dependencies struct {
 	Personal          Personal
 	Forgetting        Forgetting
 	Suppressions      Suppressions
+	AppPasswords      AppPasswords
+	Mailboxes         Mailboxes
+	MailboxTokens     MailboxTokens
+	MailServers       clientconfig.Servers // that mail programs connect to
 	SubscriptionLists SubscriptionLists
 	Topics            Topics
 	Intake            Intake
@@ -43,19 +48,24 @@ type Dependencies struct {
 	Secrets           Secrets
 	Previews          Previews
 	Switches          Switches
+	Recalls           Recalls
 	Destinations      Destinations
 	Parking           Parking
 	Messages          Messages
 	Audit             Audit
 	Backups           Backups
 	Moves             Moves
+	Sessions          Sessions
+	Agents            Agents
+	JMAP              JMAP              // nil: mailboxes are not served over HTTP
 	Nodes             func() wire.Nodes // nil: the server is not a node of a cluster
 
 	Receipts Receipts
 
-	Unsubscriber recipientpages.Unsubscriber // these three are nil without a public URL; then there are no pages
+	Unsubscriber recipientpages.Unsubscriber // these four are nil without a public URL; then there are no pages
 	Signups      recipientpages.Signups
 	Choices      recipientpages.Choices
+	MailPrograms recipientpages.MailPrograms
 	Consents     recipientpages.Consents
 	Seals        *linktoken.Key // of forms
 

@@ -30,7 +30,7 @@ func (a *API) destinationRoutes() {
 	}
 	read(a, huma.Operation{OperationID: "list-destinations", Method: http.MethodGet, Path: "/v1/channels/{channel}/destinations", Tags: tags,
 		Summary:     "List the destinations of a channel that have problems or for which messages wait",
-		Description: "A destination is the domain of addresses, or the host and port of webhooks. The server keeps limits learned from replies only in memory, until it stops; deferred messages are durable."}, mayRead,
+		Description: "A destination is the domain of addresses, or the host and port of webhooks. Limits that the server has learned from replies are held in memory until it stops; deferred messages are durable."}, mayRead,
 		func(ctx context.Context, c caller, in *ofChannel) (wire.Destinations, error) {
 			service, err := a.oneService(c)
 			if err != nil {

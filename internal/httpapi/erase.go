@@ -34,7 +34,7 @@ func (a *API) eraseRoutes() {
 			"The request waits for messages that are being sent. Counts remain, and deliveries remain without personal data. The erasure continues if the client disconnects or the server restarts. Deleted subscribers can also be erased.",
 		Parameters:  []*huma.Param{param("id", "id of the subscriber: your own id, or per-..."), service()},
 		RequestBody: body[EraseRequest](a, "The options", "application/json")}
-	replies[Erased](a, &erase, http.StatusOK, "The data are erased", "application/json")
+	replies[Erased](a, &erase, http.StatusOK, "The data is erased", "application/json")
 	a.handle(erase, maySubscribe, func(x *responseWriter, r *http.Request, c caller) error {
 		s, err := a.oneService(c)
 		if err != nil {

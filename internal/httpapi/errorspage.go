@@ -30,7 +30,7 @@ func (a *API) errorRoutes() {
 	policy := "default-src 'none'; style-src " + styleHash(errorsHTML) + "; base-uri 'none'; frame-ancestors 'none'"
 	op := huma.Operation{OperationID: "show-errors", Method: http.MethodGet, Path: "/errors", Tags: []string{"reference"},
 		Summary: "List all error codes with their remedies", Description: "The type of a problem document links to its code on this page."}
-	replies[any](a, &op, http.StatusOK, "A page for people", "text/html")
+	replies[any](a, &op, http.StatusOK, "An HTML page", "text/html")
 	a.handle(op, anybody, func(x *responseWriter, _ *http.Request, _ caller) error {
 		h := x.Header()
 		h.Set("Content-Type", "text/html; charset=utf-8")

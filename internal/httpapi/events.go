@@ -27,7 +27,7 @@ func (a *API) eventRoutes() {
 				query("format", "NDJSON: data (each line is the data of an event) or cloudevents (each line is a CloudEvent)"),
 				flag("quiet", "NDJSON: return only a summary")}),
 			RequestBody: body[any](a, "One or more events", httpio.CloudEvent, httpio.CloudEventBatch, "application/json", httpio.NDJSON)}
-		replies[wire.Accepteds](a, &o, http.StatusAccepted, "Stored; a duplicate is answered with the id of the first event. For NDJSON: on each line a result (a member of events) or a LineError", "application/json", httpio.NDJSON)
+		replies[wire.Accepteds](a, &o, http.StatusAccepted, "Stored; for a duplicate, the response contains the id of the first event. For NDJSON: a result (a member of events) or a LineError on each line", "application/json", httpio.NDJSON)
 		orSummary[wire.EventSummary](a, &o, http.StatusAccepted)
 		return o
 	}

@@ -43,7 +43,7 @@ func (a *API) explainRoutes() {
 		})
 
 	post := huma.Operation{OperationID: "explain-data", Method: http.MethodPost, Path: "/v1/subscriptions/{id}/explain", Tags: tags,
-		Summary:     "Explain whether an event with these data would match a subscription",
+		Summary:     "Explain whether an event with this data would match a subscription",
 		Description: "The body is the event's data. Nothing is published.",
 		Parameters:  []*huma.Param{param("id", "id of the subscription"), query("topic", "topic of the data; the explanation includes whether it is the topic of the subscription"), service()},
 		RequestBody: body[any](a, "The event's data", "application/json")}

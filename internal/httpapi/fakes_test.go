@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
@@ -21,6 +22,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/problem"
 	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mailbox"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 )
@@ -320,6 +322,45 @@ func (w *world) SetRate(ctx context.Context, s fanfare.Scope, rate string) error
 	return w.control("rate")(ctx, s, rate)
 }
 
+func (w *world) Recall(_ context.Context, event fanfare.EventRef) error {
+	w.controls = append(w.controls, "recall "+event.String())
+	return w.fail
+}
+func (w *world) Expire(_ context.Context, event fanfare.EventRef, at time.Time) error {
+	w.controls = append(w.controls, "expire "+event.String()+" "+at.UTC().Format(time.RFC3339))
+	return w.fail
+}
+
+// boxes are mailboxes that always exist.
+type boxes struct{}
+
+func (boxes) Page(context.Context, string, fanfare.RowID, int) ([]mailbox.Account, fanfare.RowID, error) {
+	return nil, 0, nil
+}
+
+func (boxes) Account(context.Context, string, string) (a mailbox.Account, folders []mailbox.Mailbox, err error) {
+	return a, nil, nil
+}
+
+func (boxes) Create(context.Context, string, string) (a mailbox.Account, created bool, err error) {
+	return a, true, nil
+}
+
+func (boxes) Change(context.Context, string, string, *int64, *int64, *bool) (before, after mailbox.Account, err error) {
+	return before, after, nil
+}
+
+func (boxes) Export(context.Context, string, string, func(*PersonalLine) error) error { return nil }
+
+func (boxes) Import(_ context.Context, _, _ string, next func() (*PersonalLine, error)) (a mailbox.Account, stored int, err error) {
+	if _, err = next(); errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return a, 0, err
+}
+
+func (boxes) Remove(context.Context, string, string) (a mailbox.Account, err error) { return a, nil }
+
 func (w *world) Parked(context.Context) ([]fanfare.Parked, error) {
 	return []fanfare.Parked{{ID: "p1"}}, nil
 }
@@ -336,7 +377,7 @@ func (w *world) DropParked(_ context.Context, id string) error {
 
 // api serves the world.
 func (w *world) api(change ...func(*Dependencies)) *API {
-	parts := Dependencies{Keys: w, Keyring: newKeyBox(), Documents: w, Subscriptions: w, Topics: w, Intake: w, Reports: w, Switches: w, Parking: w, Audit: new(ledger), Explaining: w, Previews: w,
+	parts := Dependencies{Keys: w, Keyring: newKeyBox(), Documents: w, Subscriptions: w, Topics: w, Intake: w, Reports: w, Switches: w, Recalls: w, Mailboxes: boxes{}, Parking: w, Audit: new(ledger), Explaining: w, Previews: w,
 		Unsubscriber: unsubscribeWorld{w},
 		Ready:        func() error { return w.notReady },
 		Metrics:      http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, "fanfare_up 1\n") }),

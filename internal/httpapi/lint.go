@@ -11,7 +11,7 @@ import (
 
 func (a *API) lintRoutes() {
 	op := huma.Operation{OperationID: "lint-template", Method: http.MethodPost, Path: "/v1/templates/{template}/lint", Tags: []string{"templates"},
-		Summary:     "Check a stored template or a draft for problems that readers may have with it",
+		Summary:     "Check a stored template or a draft for problems that its readers could have",
 		Description: "Lists problems with email clients, screen readers and spam filters, each with the part, line, column and remedy. Only the syntax of links is checked: the server makes no network requests, and stores and sends nothing.",
 		Parameters:  []*huma.Param{param("template", "name of the template; any name if the request contains a template"), service()},
 		RequestBody: body[wire.LintRequest](a, "The template to check; {} checks the stored template", "application/json")}

@@ -40,18 +40,18 @@ type memberKind[T any] struct {
 	see func(c catalog.Configuration, m document.Member) (T, bool)
 }
 
+// operation describes one of the endpoints.
+func (k *memberKind[T]) operation(id, method, summary string, extra ...*huma.Param) huma.Operation {
+	params := append([]*huma.Param{}, k.params...)
+	if k.kind != "service" {
+		params = append(params, service())
+	}
+	return huma.Operation{OperationID: id + "-" + k.kind, Method: method, Path: k.path, Tags: []string{k.tag}, Summary: summary, Parameters: append(params, extra...)}
+}
+
 // addMember adds the endpoints that read, put and delete one member.
 func addMember[T any](a *API, k memberKind[T]) {
-	params := func(extra ...*huma.Param) []*huma.Param {
-		all := append([]*huma.Param{}, k.params...)
-		if k.kind != "service" {
-			all = append(all, service())
-		}
-		return append(all, extra...)
-	}
-	op := func(id, method, summary string, extra ...*huma.Param) huma.Operation {
-		return huma.Operation{OperationID: id + "-" + k.kind, Method: method, Path: k.path, Tags: []string{k.tag}, Summary: summary, Parameters: params(extra...)}
-	}
+	op := k.operation
 	get := op("get", http.MethodGet, "Get a "+k.kind, ifNoneMatch("return 304 without a body if it still has this ETag"))
 	replies[T](a, &get, http.StatusOK, "The current "+k.kind, "application/json")
 	replies[any](a, &get, http.StatusNotModified, "It still has the given ETag")
@@ -74,6 +74,12 @@ func addMember[T any](a *API, k memberKind[T]) {
 		return httpio.WriteJSON(x, http.StatusOK, "application/json", v)
 	})
 
+	addChanges(a, k)
+}
+
+// addChanges adds the endpoints that put and delete one member.
+func addChanges[T any](a *API, k memberKind[T]) {
+	op := k.operation
 	put := op("put", http.MethodPut, "Create or replace a "+k.kind, ifMatch(), ifNoneMatch("*: only create it, do not replace an existing one"))
 	put.Description = k.about
 	put.RequestBody = body[T](a, "The new settings; omitted members have their defaults", "application/json", "application/yaml")

@@ -299,7 +299,7 @@ func checkMessage(m *wire.MessageRequest) error {
 	size := 0
 	for i := range m.Attachments {
 		if size += len(m.Attachments[i].Content); size > wire.MaxFilesBytes {
-			return &fanfare.Error{Code: fanfare.TooLarge, Pointer: fmt.Sprintf("/attachments/%d/content", i), Message: fmt.Sprintf("with this file the attachments have %d bytes; at most %d are allowed", size, wire.MaxFilesBytes),
+			return &fanfare.Error{Code: fanfare.TooLarge, Pointer: fmt.Sprintf("/attachments/%d/content", i), Message: fmt.Sprintf("with this file, the attachments total %d bytes; at most %d are allowed", size, wire.MaxFilesBytes),
 				Hint: "link to large files, or attach them to a template"}
 		}
 		if cid := m.Attachments[i].CID; cid != "" && !cidPattern.MatchString(cid) {

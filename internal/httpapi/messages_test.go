@@ -219,7 +219,7 @@ func TestMessagesAreListedInPagesByReference(t *testing.T) {
 	problemIn(t, ask(t, a, "GET", "/v1/messages/order-1", ""), 404, fanfare.NotFound)
 }
 
-func TestWhatIsWrongWithAMessageByItselfIsSaidBeforeAnythingElse(t *testing.T) {
+func TestErrorsOfTheMessageItselfAreReportedFirst(t *testing.T) {
 	o := newOutbox()
 	a := newWorld().api(func(p *Dependencies) { p.Messages = o })
 	many := strings.Repeat(`{"to":"a@b.c"},`, wire.MaxRecipients) + `{"to":"a@b.c"}`

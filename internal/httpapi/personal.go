@@ -29,7 +29,7 @@ type Merging interface {
 // A PersonalLine is one part of the stored data of a person. It has the member that its
 // type specifies.
 type PersonalLine struct {
-	Type         string                   `json:"type" enum:"subscriber,subscription,consent,suppression,delivery,message,waiting,audit" doc:"the member that this line contains"`
+	Type         string                   `json:"type" enum:"subscriber,subscription,consent,suppression,delivery,message,waiting,mailbox,mail,audit" doc:"the member that this line contains"`
 	Subscriber   *people.Subscriber       `json:"subscriber,omitempty"`
 	Subscription *people.Subscription     `json:"subscription,omitempty"`
 	Suppression  *suppression.Suppression `json:"suppression,omitempty"`
@@ -37,6 +37,8 @@ type PersonalLine struct {
 	Delivery     *fanfare.Delivery        `json:"delivery,omitempty"`
 	Message      *PersonalMessage         `json:"message,omitempty"`
 	Waiting      *PersonalWaiting         `json:"waiting,omitempty"`
+	Mailbox      *PersonalMailbox         `json:"mailbox,omitempty"`
+	Mail         *PersonalMail            `json:"mail,omitempty"`
 	Audit        *wire.AuditEntry         `json:"audit,omitempty"`
 }
 
@@ -55,6 +57,31 @@ type PersonalWaiting struct {
 	Cadence string    `json:"cadence" doc:"such as daily 08:00"`
 	Zone    string    `json:"time_zone,omitempty" doc:"time zone of the cadence"`
 	Due     time.Time `json:"due" doc:"when the digest is sent"`
+}
+
+// A PersonalMailbox is the mailbox of an address of the person. Its messages follow as lines of their own.
+type PersonalMailbox struct {
+	Address      string             `json:"address" doc:"address of the mailbox"`
+	CreatedAt    time.Time          `json:"created_at" doc:"when it was created"`
+	Folders      []PersonalFolder   `json:"folders" doc:"its folders"`
+	AppPasswords []wire.AppPassword `json:"app_passwords" doc:"the app passwords, without the passwords themselves"`
+}
+
+// A PersonalFolder is a folder of a mailbox.
+type PersonalFolder struct {
+	Name       string `json:"name" doc:"name, with those of the folders that contain it, separated by /"`
+	Role       string `json:"role,omitempty" doc:"inbox, drafts, sent, trash, junk or archive"`
+	Subscribed bool   `json:"subscribed" doc:"mail programs show it"`
+	Messages   int64  `json:"messages" doc:"number of messages"`
+}
+
+// A PersonalMail is a message in a mailbox of the person.
+type PersonalMail struct {
+	Address    string    `json:"address" doc:"address of the mailbox"`
+	Folder     string    `json:"folder" doc:"folder of the message"`
+	ReceivedAt time.Time `json:"received_at" doc:"when the message came to the mailbox"`
+	Flags      []string  `json:"flags" doc:"such as seen, answered, flagged, deleted and draft, and the labels that the person set"`
+	Content    []byte    `json:"content" doc:"the whole message (message/rfc822)"`
 }
 
 // A MergeRequest identifies the subscriber that remains.

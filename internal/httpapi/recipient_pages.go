@@ -121,6 +121,8 @@ func (a *API) preferenceRoutes() {
 	a.pageRoute(linked("show-preferences", http.MethodGet, "/p/{token}", "Show the preferences of a recipient; changes nothing"), a.recipientPages.ShowPreferences)
 	a.pageRoute(linked("change-preferences", http.MethodPost, "/p/{token}", "Change what a recipient gets; no key is needed"), a.recipientPages.ChangePreferences)
 	a.pageRoute(linked("show-move", http.MethodGet, "/a/{token}", "Ask whether to send messages to this address; changes nothing"), a.recipientPages.Move)
+	a.pageRoute(linked("show-mail-programs", http.MethodGet, "/m/{token}", "Show the app passwords of a recipient's mailbox; changes nothing"), a.recipientPages.ShowMailPrograms)
+	a.pageRoute(linked("change-mail-programs", http.MethodPost, "/m/{token}", "Create or revoke an app password; no key is needed"), a.recipientPages.ChangeMailPrograms)
 	a.pageRoute(linked("confirm-move", http.MethodPost, "/a/{token}", "Confirm that messages go to another address; no key is needed"), a.recipientPages.Move)
 }
 

@@ -28,6 +28,7 @@ type responseWriter struct {
 	began    time.Time
 	key      string           // id of the key of the request, "" if unknown
 	keyLimit *limits.KeyLimit // the limit that counts the request, or nil
+	released bool             // the request is not counted any more
 }
 
 // Unwrap returns the writer of the connection, for http.ResponseController.
@@ -81,10 +82,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Request-Id", x.id)
 	defer a.changes.enter(r)()
 	running := a.running.Add(1)
-	defer func() {
-		a.running.Add(-1)
-		x.keyLimit.Release()
-	}()
+	defer a.release(x)
 	defer func() {
 		if reason := recover(); reason != nil {
 			if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
@@ -95,7 +93,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		a.access.answered(x, a.now())
 	}()
-	if a.origins.Share(w.Header(), r) {
+	if !a.isJMAP(r) && a.origins.Share(w.Header(), r) {
 		x.WriteHeader(http.StatusNoContent)
 		return
 	}
@@ -104,6 +102,16 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.mux.ServeHTTP(x, r)
+}
+
+// release stops counting a request. It may be called twice.
+func (a *API) release(x *responseWriter) {
+	if x.released {
+		return
+	}
+	x.released = true
+	a.running.Add(-1)
+	x.keyLimit.Release()
 }
 
 // admitted authenticates the request, checks the scope of its key and applies the limits

@@ -36,6 +36,7 @@ func ofService(s wire.Status, service string, ofAll bool) wire.Status {
 	s.Services = slices.DeleteFunc(slices.Clone(s.Services), func(l wire.ServiceLimits) bool { return l.Service != service })
 	s.Gathered = slices.DeleteFunc(slices.Clone(s.Gathered), func(g wire.Gathered) bool { return g.Service != service })
 	s.TemplateFaults = slices.DeleteFunc(slices.Clone(s.TemplateFaults), func(f wire.TemplateFault) bool { return f.Service != service })
+	s.Workers = slices.DeleteFunc(slices.Clone(s.Workers), func(w wire.WorkerStatus) bool { return w.Service != service })
 	own := map[string]bool{}
 	for _, b := range s.Broadcasts {
 		own[b.Event] = true

@@ -26,7 +26,7 @@ const viewerPolicy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-
 func (a *API) viewerRoutes() {
 	op := huma.Operation{OperationID: "show-documentation", Method: http.MethodGet, Path: "/docs", Tags: []string{"reference"},
 		Summary: "Show this document as an interactive page"}
-	replies[any](a, &op, http.StatusOK, "A page for people", "text/html")
+	replies[any](a, &op, http.StatusOK, "An HTML page", "text/html")
 	a.handle(op, anybody, func(x *responseWriter, _ *http.Request, _ caller) error { return a.view(x, "index.html") })
 	for _, name := range []string{"start.js", "swagger-ui.css", "swagger-ui-bundle.js"} { // parts of the page, not endpoints
 		a.mux.HandleFunc("GET /docs/"+name, func(w http.ResponseWriter, _ *http.Request) {

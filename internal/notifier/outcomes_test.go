@@ -79,7 +79,7 @@ func TestEachOutcomeIsInOneEventWithThoseThatShareWhatConditionsAskFor(t *testin
 	}
 }
 
-func TestWhatTheLargestEventSaysIsTakenByIntake(t *testing.T) {
+func TestIntakeAcceptsTheLargestEvent(t *testing.T) {
 	what := of("news", 4096)
 	what.Event.ID, what.Event.Source = strings.Repeat("i", 1000), strings.Repeat("s", 1000)
 	var all []Outcome

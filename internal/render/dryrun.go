@@ -100,6 +100,7 @@ func (t *Template) sampleVariables(root, standIn any) map[string]any {
 			"attributes": map[string]any{},
 		},
 		"sub":             map[string]any{},
+		"formatted":       map[string]any{"subject": "sample", "text": "sample", "html": "sample"},
 		"subscription":    subscription,
 		"subscriptions":   []any{subscription},
 		"unsubscribe_url": "https://example.org/u/sample",

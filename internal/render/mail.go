@@ -66,6 +66,7 @@ type Recipient struct {
 	TimeZone      string
 	Attributes    json.RawMessage // of the subscriber; valid JSON or nil
 	Data          json.RawMessage // of a direct send: data for this recipient's message; valid JSON or nil
+	Formatted     json.RawMessage // by the formatter of the template; valid JSON or nil
 	Subscriptions []Subscription  // all that matched, first the one that selected the template; none for a direct send
 	Items         []RecipientItem // of a digest, oldest first
 	Omitted       int             // of a digest: number of events that are not in Items
@@ -133,7 +134,7 @@ func (m MailBatch) writer(t *Template, v *readerLocalization) (*MailWriter, erro
 		return nil, err
 	}
 	if t.subject == nil {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer(""), Message: "the template is for webhooks, and cannot be sent by mail", Hint: "add a subject and a text to the template"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer(""), Message: "the template is for webhooks and cannot be sent by email", Hint: "add a subject and a text to the template"}
 	}
 	var err error
 	if w.files, err = m.encodeFiles(t); err != nil {
@@ -183,7 +184,7 @@ func (w *MailWriter) prepareHeaders() error {
 	if m.ReplyTo != "" {
 		a, err := mail.ParseAddress(m.ReplyTo)
 		if err != nil {
-			return invalidValue("reply_to", "%q is not a mail address", m.ReplyTo)
+			return invalidValue("reply_to", "%q is not an email address", m.ReplyTo)
 		}
 		var unicode bool
 		if w.head, unicode, err = mime.AppendMailbox(w.head, "Reply-To", "reply_to", *a); err != nil {

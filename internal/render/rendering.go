@@ -190,6 +190,7 @@ type needs struct {
 	any               bool // there are such programs
 	attributes        bool
 	data              bool // sub
+	formatted         bool
 	firstSubscription bool // subscription
 	allSubscriptions  bool // subscriptions
 	fields            bool // of the syntax of GOV.UK Notify
@@ -207,6 +208,8 @@ func (n *needs) add(paths []liquid.Path) {
 			n.attributes = n.attributes || len(p.Steps) == 0 || p.Steps[0].Name == "attributes" || p.Steps[0].Name == ""
 		case "sub":
 			n.data = true
+		case "formatted":
+			n.formatted = true
 		case "preferences_url":
 			n.preferences = true
 		case liquid.FieldsVariable:
@@ -234,6 +237,11 @@ func (w *rendering) variables(r *Recipient) (map[string]any, error) {
 	}
 	if w.needs.data {
 		if err := setJSON(vars, "sub", r.Data); err != nil {
+			return nil, err
+		}
+	}
+	if w.needs.formatted {
+		if err := setJSON(vars, "formatted", r.Formatted); err != nil {
 			return nil, err
 		}
 	}
@@ -346,6 +354,8 @@ func readField(dst []byte, f *liquid.Field, r *Recipient, url []byte, m liquid.M
 		raw = r.Attributes
 	case liquid.RecipientData:
 		raw = r.Data
+	case liquid.FormattedMessage:
+		raw = r.Formatted
 	default:
 		if len(r.Subscriptions) == 0 {
 			return dst, false, false

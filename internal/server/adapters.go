@@ -3,22 +3,17 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/preview"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
-	"fanfare.dev/fanfare/internal/catalog/state"
-	"fanfare.dev/fanfare/internal/datadir"
-	"fanfare.dev/fanfare/internal/httpapi"
-	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/match"
+	"fanfare.dev/fanfare/internal/session/broker"
+	"fanfare.dev/fanfare/internal/session/fleet"
 )
 
 // topics is the registry with the methods that intake needs.
@@ -41,10 +36,19 @@ func (t topics) Intake(service, topic string) (fanfare.Lane, func(json.RawMessag
 	return found.Lane, found.ValidateData, nil
 }
 
-// documents applies documents and then activates changed channels.
+// documents applies documents and then activates changed channels and workers.
 type documents struct {
 	*registry.Registry
 	channels *channels.Channels
+	sessions *broker.Broker
+	fleet    *fleet.Hub
+}
+
+// changed activates changed channels and workers.
+func (d documents) changed(ctx context.Context) error {
+	d.sessions.DefinitionsChanged()
+	d.fleet.Changed()
+	return d.channels.Reconcile(context.WithoutCancel(ctx))
 }
 
 // Plan returns what an apply would change, with lint notes about the templates.
@@ -64,7 +68,7 @@ func (d documents) Apply(ctx context.Context, doc *document.Document) (catalog.D
 		return diff, err
 	}
 	diff.Notes = append(diff.Notes, preview.LintNotes(doc)...)
-	return diff, d.channels.Reconcile(context.WithoutCancel(ctx))
+	return diff, d.changed(ctx)
 }
 
 // ApplyMember applies one member.
@@ -73,7 +77,7 @@ func (d documents) ApplyMember(ctx context.Context, doc *document.Document, chec
 	if err != nil {
 		return c, err
 	}
-	return c, d.channels.Reconcile(context.WithoutCancel(ctx))
+	return c, d.changed(ctx)
 }
 
 // DeleteMember deletes one member.
@@ -81,63 +85,5 @@ func (d documents) DeleteMember(ctx context.Context, m document.Member, check fu
 	if err := d.Registry.DeleteMember(ctx, m, check); err != nil {
 		return err
 	}
-	return d.channels.Reconcile(context.WithoutCancel(ctx))
-}
-
-// subscriptions rejects new subscriptions below the disk floor.
-type subscriptions struct {
-	*registry.Registry
-	floor *datadir.DiskFloor
-}
-
-// PutSubscriptions stores subscriptions.
-func (s subscriptions) PutSubscriptions(ctx context.Context, service string, puts []people.SubscriptionPut, results []people.PutResult) error {
-	if err := s.floor.Check(); err != nil {
-		return err
-	}
-	return s.Registry.PutSubscriptions(ctx, service, puts, results)
-}
-
-// Import begins an import.
-func (s subscriptions) Import(service string) httpapi.Import {
-	return &importing{Import: s.Registry.Import(service), floor: s.floor}
-}
-
-type importing struct {
-	*registry.Import
-	floor *datadir.DiskFloor
-	full  error // error of a step; later steps fail with it
-}
-
-// Begin stores the next subscriptions of the import.
-func (i *importing) Begin(ctx context.Context, puts []people.SubscriptionPut, results []people.PutResult) <-chan error {
-	if i.full == nil {
-		i.full = i.floor.Check()
-	}
-	if i.full != nil {
-		over := make(chan error, 1)
-		over <- i.full
-		return over
-	}
-	return i.Import.Begin(ctx, puts, results)
-}
-
-// isOperatorKey reports whether a key is one of an operator that does not expire.
-func isOperatorKey(k state.Key) bool { return k.Service == "" && !k.Disabled && k.ExpiresAt.IsZero() }
-
-// adminKey creates an admin key at the first start, and after its file was removed. The file is complete once it exists.
-func adminKey(ctx context.Context, dir string, people *registry.Registry) error {
-	path := filepath.Join(dir, datadir.AdminKey)
-	if secret, err := os.ReadFile(path); err == nil {
-		if who, known := people.Authenticate(datadir.TrimLine(secret)); known && who.Operator() {
-			return nil
-		}
-	} else if !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("admin key: %w", err)
-	}
-	_, secret, err := people.CreateKey(ctx, "", state.KeySettings{Name: "admin of the first start"})
-	if err != nil {
-		return fmt.Errorf("admin key: %w", err)
-	}
-	return datadir.WriteFile(path, []byte(secret+"\n"))
+	return d.changed(ctx)
 }

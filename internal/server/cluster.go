@@ -3,19 +3,21 @@ package server
 import (
 	"context"
 	"crypto/x509"
-	"net/http"
+	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/nodes"
 	"fanfare.dev/fanfare/internal/cluster"
-	"fanfare.dev/fanfare/internal/httpapi/httpio"
-	"fanfare.dev/fanfare/internal/httpapi/problem"
+	"fanfare.dev/fanfare/internal/datadir/serverkeys"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mailbox/hints"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/remote"
+	"fanfare.dev/fanfare/internal/pipeline/match/replica"
 	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/postgres"
 	"fanfare.dev/fanfare/internal/store/retry"
@@ -25,7 +27,7 @@ import (
 //
 //	join -> wait for the lease -> start the components -> lose the lease, or Stop -> stop the components -> wait ...
 //
-// Until then, its API forwards requests to the node that leads, and it performs duties for that node (duties.go).
+// Until then, its API forwards requests to the node that leads, and it performs duties for that node. From its start to its stop, it serves mailboxes.
 
 const (
 	// stepDownPatience is how long a node that has lost the lease waits for components that use the database, which refuses
@@ -41,7 +43,9 @@ type node struct {
 	member *cluster.Member
 	key    *cluster.Key
 	roots  *x509.CertPool // for the certificates of the other nodes
-	stop   func()         // ends the loops of lead and serve, and waits for them
+	hints  *hints.Exchange
+	mail   atomic.Pointer[mailService] // nil while this node does not serve mailboxes
+	stop   func()                      // ends the loops of lead and serve, and waits for them
 }
 
 // join makes this server a node of a cluster, and leads the cluster whenever it holds the lease.
@@ -65,20 +69,25 @@ func (s *Server) join(ctx context.Context, o Options) error {
 		}
 	}
 	s.node = n
+	if err := s.exchangeHints(n); err != nil {
+		return err
+	}
 	s.api.Fallback(cluster.NewForwarder(cluster.ForwarderOptions{
-		Member: n.member, Key: n.key, Local: s.api.API, Waits: s.leaderWaits, Metrics: s.standbyMetrics(n), Stopping: s.stopping, Roots: roots, MaxRequests: s.config.MaxRequests, Logger: s.log,
+		Member: n.member, Key: n.key, Local: s.api.API, Waits: s.leaderWaits, Metrics: nodes.Standby(n.member, s.config.MetricsOpen, mailMetrics{n}), Stopping: s.stopping, Roots: roots, MaxRequests: s.config.MaxRequests, Logger: s.log,
 	}))
 	s.background(n.member.Run)
+	duties := &cluster.DutyRunner{Member: n.member, Key: n.key, Roots: roots, Version: o.Version, Logger: s.log}
 	leading, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	if s.config.Leads() {
 		running.Go(func() { s.lead(leading, o) })
 	}
+	running.Go(func() { s.serveMailboxes(leading, o.Version) })
 	if s.config.Delivers() {
-		running.Go(func() { s.serve(leading, s.delivery(), o) })
+		running.Go(func() { duties.Run(leading, s.delivery()) })
 	}
 	if s.config.Matches() {
-		running.Go(func() { s.serve(leading, s.matching(), o) })
+		running.Go(func() { duties.Run(leading, s.matching()) })
 	}
 	n.stop = func() { stop(); running.Wait() }
 	s.log.Info("this server is a node of a cluster", "node", s.config.Node, "url", s.config.URLOfNode(), "listen", s.URL())
@@ -174,25 +183,69 @@ func (c *components) sendingLease() deliver.NodeLease {
 	return c.lease
 }
 
+// leaseLost returns a context that ends when the lease is lost: the next leader sends the messages again whose outcome is unknown. It
+// is nil for a server that is alone.
+func (c *components) leaseLost() context.Context {
+	if c.lease == nil {
+		return nil
+	}
+	ctx, lost := context.WithCancel(context.Background())
+	stop := make(chan struct{})
+	c.onStop(func() error { close(stop); return nil })
+	go func() {
+		select {
+		case <-c.lease.Lost():
+			lost()
+		case <-stop:
+		}
+	}()
+	return ctx
+}
+
 // acceptsEvents returns why no events are accepted, or nil. A node whose lease has expired accepts none, because the next
 // leader would not know their ids.
 func (c *components) acceptsEvents() error {
 	if c.lease != nil && !c.lease.Valid(0) {
-		return &fanfare.Error{Code: fanfare.Unavailable, Message: "this node cannot reach the database, and its lease has expired; nothing was stored", Hint: "send the event to another node, or send it again", RetryAfter: time.Second}
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "this node cannot reach the database, and its lease has expired; nothing was stored", Hint: "send the event to another node, or send it again later", RetryAfter: time.Second}
 	}
 	return c.disk.Check()
 }
 
-// standbyMetrics serves the metrics of this node while it does not lead, to this machine or, with metrics_open, to all.
-func (s *Server) standbyMetrics(n *node) http.Handler {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(nodeMetrics{n.member, nil, nil}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.config.MetricsOpen && !httpio.IsLocal(r) {
-			problem.Of(&fanfare.Error{Code: fanfare.Forbidden, Message: "the metrics of a node that does not lead are served only to its own machine", Hint: "set metrics_open"}, httpio.RequestID(r)).Write(w)
-			return
+// nodes returns the function that lists the nodes of the cluster; nil for a server that is alone.
+func (c *components) nodes() func() wire.Nodes {
+	if c.node == nil {
+		return nil
+	}
+	syncMode := "unknown" // of external servers
+	switch {
+	case c.nats == nil:
+	case c.config.Fsync():
+		syncMode = "always"
+	default:
+		syncMode = "interval"
+	}
+	leader := &nodes.Leader{
+		Member: c.node.member, Hub: c.delivering, Feed: c.feed, Bus: c.bus, Delivers: c.config.Delivers(), Connections: c.channels.NodeConnections, Sync: syncMode, Embedded: c.nats != nil,
+	}
+	return leader.List
+}
+
+// delivery returns the duty of a node that delivers.
+func (s *Server) delivery() cluster.Duty {
+	return cluster.Duty{Name: "delivers", Protocol: remote.Protocol, Run: func(ctx context.Context, conn net.Conn) error {
+		keys, err := serverkeys.Read(s.config.DataDir)
+		if err == nil {
+			err = keys.Adopt(ctx, s.node.tables, s.node.key)
 		}
-		handler.ServeHTTP(w, r)
-	})
+		if err != nil {
+			return err
+		}
+		node := &channels.Node{WebhookKey: keys.Webhooks.Bytes, Networks: s.config.Networks(), Clock: s.clock}
+		return remote.NewAgent(remote.AgentOptions{Drivers: node.Drivers, Sign: node.Sign, Drain: s.config.DrainTimeout, Logger: s.log}).Serve(ctx, conn)
+	}}
+}
+
+// matching returns the duty of a node that matches events.
+func (s *Server) matching() cluster.Duty {
+	return cluster.Duty{Name: "matches events", Protocol: replica.Protocol, Run: func(ctx context.Context, conn net.Conn) error { return replica.Serve(ctx, conn, s.log) }}
 }

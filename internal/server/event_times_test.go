@@ -24,7 +24,7 @@ func TestMessagesAreSentBetweenNotBeforeAndExpires(t *testing.T) {
 		event := answer[strings.Index(answer, "evt-"):]
 		return event[:strings.Index(event, `"`)]
 	}
-	soon := at(10 * time.Second) // a busy machine publishes slowly
+	soon := at(30 * time.Second) // a busy machine publishes slowly
 	publish("?not_before="+url.QueryEscape(soon), "application/json", `{"title":"Soon","level":9}`)
 	publish("", "application/cloudevents+json", `{"specversion":"1.0","id":"1","source":"/s","type":"story","notbefore":"`+soon+`","expirytime":"`+at(time.Hour)+`","data":{"title":"Soon too","level":9}}`)
 	never := publish("?not_before="+url.QueryEscape(at(time.Hour)), "application/json", `{"title":"Never","level":9}`)
@@ -43,8 +43,8 @@ func TestMessagesAreSentBetweenNotBeforeAndExpires(t *testing.T) {
 	}
 
 	s.must(204, "POST", "/v1/pause", "application/json", `{"scope":{"kind":"service","name":"news"}}`)
-	late := publish("?expires="+url.QueryEscape(at(5*time.Second)), "application/json", `{"title":"Late","level":9}`)
-	over := time.Now().Add(6 * time.Second)
+	late := publish("?expires="+url.QueryEscape(at(10*time.Second)), "application/json", `{"title":"Late","level":9}`)
+	over := time.Now().Add(11 * time.Second)
 	s.eventually("its end", func() bool { return time.Now().After(over) })
 	s.must(204, "POST", "/v1/resume", "application/json", `{"scope":{"kind":"service","name":"news"}}`)
 	s.eventually("the late one to expire", func() bool {

@@ -11,23 +11,29 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/admin/inspect"
+	"fanfare.dev/fanfare/internal/admin/mailboxes"
 	"fanfare.dev/fanfare/internal/admin/migrate"
+	"fanfare.dev/fanfare/internal/admin/nodes"
 	"fanfare.dev/fanfare/internal/admin/preview"
 	"fanfare.dev/fanfare/internal/admin/privacy"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/admin/status"
+	"fanfare.dev/fanfare/internal/admin/workers"
 	"fanfare.dev/fanfare/internal/cluster"
-	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/httpapi/limits"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/jmap/token"
+	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
+	"fanfare.dev/fanfare/internal/mailbox"
+	"fanfare.dev/fanfare/internal/mailbox/apppassword"
+	"fanfare.dev/fanfare/internal/people/diskfloor"
 	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/people/selfservice"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
@@ -40,37 +46,30 @@ import (
 
 // listen opens the API, the recipient pages and inbound mail.
 func (c *components) listen(ctx context.Context) error {
+	tokens, err := c.mailboxTokens()
+	if err != nil {
+		return err
+	}
 	traces := c.traces(c.store) // up to date, unlike those of the standby
-	accepting := new(privacy.Barrier)
-	direct := messages.New(messages.Options{
-		Registry: c.registry, Templates: c.dispatch.Templates, Attachments: c.dispatch.Attachments, Files: filetype.Policy(c.config.AllowAttachments), MaxBytes: int(c.config.MaxAttachments),
-		Collector: c.ingester, Recorder: c.recorder, Traces: traces, Store: c.store, Disk: c.disk, Clock: c.clock, Accepting: accepting,
-		Accepted: func(ctx context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, error) {
-			posted, _, err := report.Accepted(ctx, traces.Queue, c.store, ref)
-			return posted, err
-		},
-		Estimate: func(channel uint16, messages int) wire.DryRunChannel {
-			return inspect.ChannelRun(c.registry, channel, messages)
-		},
-	})
 	mover := migrate.NewMover(migrate.Options{Config: c.config, Version: c.version, DB: c.db, Clock: c.clock, Logger: c.log, Exclusive: c.exclusive, Disk: c.disk})
 	c.onStopDo(mover.Stop)
 	parking := control.NewParking(control.ParkingOptions{Store: c.store, Bus: c.bus, Retrying: c.retrying, Cancel: c.dispatch.Cancel})
 	reports := c.reporter(mover, parking)
 	eraser := privacy.NewEraser(privacy.Options{
-		Registry: c.registry, Store: c.store, Bus: c.bus, Recorder: c.recorder, Claims: c.dispatch.Claims(), Drop: c.channels.Drop, Clock: c.clock, Logger: c.log,
-		Exclusive: c.exclusive, Retrying: c.retrying, Accepting: accepting,
+		Registry: c.registry, Store: c.store, Bus: c.bus, Recorder: c.recorder, Mailboxes: c.mailboxes, Claims: c.dispatch.Claims(), Drop: c.channels.Drop, Clock: c.clock, Logger: c.log,
+		Exclusive: c.exclusive, Retrying: c.retrying, Accepting: c.accepting,
 	})
 	c.background(eraser.Run)
 
 	parts := c.parts(traces, reports)
-	parts.Nodes = c.nodes()
-	parts.Messages, parts.Moves, parts.Forgetting, parts.Parking = direct, mover, eraser, parking
+	parts.Nodes, parts.Sessions, parts.Agents = c.nodes(), c.sessions, workers.Agents{Hub: c.fleet}
+	parts.Messages, parts.Moves, parts.Forgetting, parts.Parking = c.messages, mover, eraser, parking
 	if c.dispatch.Links != nil {
-		if err := c.pages(&parts, direct); err != nil {
+		if err := c.pages(&parts, c.messages); err != nil {
 			return err
 		}
 	}
+	parts.JMAP, parts.MailboxTokens = c.mail.jmap, tokens
 	c.serveInbound()
 	api := httpapi.New(parts)
 	c.onStopDo(func() {
@@ -90,7 +89,7 @@ func (c *components) listen(ctx context.Context) error {
 
 // traces returns the traces of events in a store.
 func (c *components) traces(of *deliveries.Store) *report.Traces {
-	return &report.Traces{Store: of, Registry: c.registry, Progress: c.recorder, Queue: ingest.Queue{Log: c.bus}, Quotas: c.channels.Quotas(), Pauses: c.switches, Digests: inspect.Digests{Store: of, Registry: c.registry}}
+	return &report.Traces{Store: of, Registry: c.registry, Progress: c.recorder, Queue: ingest.Queue{Log: c.bus}, Quotas: c.channels.Quotas(), Pauses: c.switches, Digests: inspect.Digests{Store: of, Registry: c.registry}, Inboxes: c.mailboxes}
 }
 
 // reporter reports the status of the server. Its database may be a standby that lags slightly.
@@ -103,16 +102,24 @@ func (c *components) reporter(moves *migrate.Mover, parking *control.Parking) *s
 		TemplateFaults: c.dispatch.TemplateFaults().Status, IndexLag: c.history.Lag, NextStart: moves.BeforeNextStart, Gathered: digests.List,
 		MatchCheck: func() *wire.MatchCheck { return inspect.MatchCheck(c.verifier, c.registry) },
 		Nodes:      c.nodes(),
+		Workers:    c.workerReport().Status,
 		Collectors: c.collectors(),
-		Register:   []func(*prometheus.Registry){func(to *prometheus.Registry) { inspect.RegisterMatchMetrics(c.verifier, to) }},
+		Register:   c.registrations(),
 	})
+}
+
+// registrations register the metrics of components that are not one collector.
+func (c *components) registrations() []func(*prometheus.Registry) {
+	list := []func(*prometheus.Registry){func(to *prometheus.Registry) { inspect.RegisterMatchMetrics(c.verifier, to) }}
+	list = append(list, func(to *prometheus.Registry) { c.mail.registerMetrics(to) })
+	return list
 }
 
 // collectors returns the metrics of components that the reporter does not know.
 func (c *components) collectors() []prometheus.Collector {
-	list := []prometheus.Collector{c.feedback.Metrics()}
+	list := []prometheus.Collector{c.feedback.Metrics(), workers.Metrics{Report: c.workerReport()}}
 	if c.node != nil {
-		list = append(list, nodeMetrics{c.node.member, c.delivering, c.feed})
+		list = append(list, mailMetrics{c.node}, nodes.Metrics{Member: c.node.member, Hub: c.delivering, Feed: c.feed})
 	}
 	return list
 }
@@ -135,10 +142,12 @@ func (c *components) parts(traces *report.Traces, reports *status.Reporter) http
 		Previews:   preview.Previewer{Registry: c.registry, Store: c.store, Traces: traces, Attachments: c.dispatch.Attachments, MaxBytes: int(c.config.MaxAttachments), PublicURL: c.publicURL(), Clock: c.clock},
 		Explaining: &report.Explainer{Traces: reports.Traces, Events: c.standby, Conditions: explained{c.registry, inspector}},
 		Conditions: inspector,
-		Keys:       c.registry, Keyring: c.registry, Documents: documents{c.registry, c.channels}, Subscriptions: subscriptions{c.registry, c.disk}, Topics: topics{c.registry, c.audiences},
+		Keys:       c.registry, Keyring: c.registry, Documents: documents{c.registry, c.channels, c.sessions, c.fleet}, Subscriptions: diskfloor.Subscriptions{Registry: c.registry, Floor: c.disk}, Topics: topics{c.registry, c.audiences},
 		Subscribers: c.registry, SubscriptionLists: c.registry, Suppressions: c.registry, Consents: c.registry,
-		Merging: c.registry, Personal: &privacy.Exporter{Registry: c.registry, Traces: traces, Store: c.store, Digests: inspect.Digests{Store: c.store, Registry: c.registry}},
-		Intake: c.ingester, Reports: reports, Switches: c.switches, Destinations: &channels.Destinations{Channels: c.channels, Store: c.store, Hasten: c.due.Load}, Audit: c.registry,
+		Merging: c.registry, Personal: &privacy.Exporter{Registry: c.registry, Traces: traces, Store: c.store, Mailboxes: c.mailboxes, Digests: inspect.Digests{Store: c.store, Registry: c.registry}},
+		AppPasswords: &apppassword.Issuer{Store: c.mailboxes, Owner: c.mailboxOwner}, Mailboxes: &mailboxes.Accounts{Store: c.mailboxes, Registry: c.registry},
+		MailServers: mailServers(&c.config),
+		Intake:      c.ingester, Reports: reports, Switches: c.switches, Recalls: &control.Recalls{Switches: c.switches, Mailboxes: c.mailboxes}, Destinations: &channels.Destinations{Channels: c.channels, Store: c.store, Hasten: c.due.Load}, Audit: c.registry,
 		Receipts: feedback.NewReceipts(feedback.ReceiptOptions{Registry: c.registry, Handler: c.feedback, Clock: c.clock, Logger: c.log}),
 		Backups:  &backup.Server{Dir: c.dir, DB: c.db, Bus: c.bus, Version: c.version, Clock: c.clock, Exclusive: c.exclusive},
 		Ready:    c.ready, Metrics: reports.Metrics(), MetricsOpen: c.config.MetricsOpen,
@@ -147,14 +156,24 @@ func (c *components) parts(traces *report.Traces, reports *status.Reporter) http
 	}
 }
 
+// mailboxOwner returns the subscriber of a service with an address.
+func (c *components) mailboxOwner(ctx context.Context, service, of string) (mailbox.Owner, error) {
+	normal, err := address.Parse(of)
+	if err != nil {
+		return mailbox.Owner{}, err
+	}
+	row, err := c.registry.AddressRow(ctx, service, normal)
+	return mailbox.Owner{ID: row, Service: service, Address: normal}, err
+}
+
 // pages adds the recipient pages, which need the public URL.
 func (c *components) pages(parts *httpapi.Dependencies, direct *messages.Messages) error {
 	passes, err := linktoken.New(c.keys.Links.Bytes)
 	if err != nil {
 		return err
 	}
-	self := selfservice.New(selfservice.Options{Registry: c.registry, Signer: c.dispatch.Links, Seals: passes, Clock: c.clock, PublicURL: c.publicURL(), Manifests: c.store, Messages: direct})
-	parts.Unsubscriber, parts.Choices, parts.Signups, parts.Seals = self.Unsubscriber, self.Preferences, self.Signups, passes
+	self := selfservice.New(selfservice.Options{Registry: c.registry, Signer: c.dispatch.Links, Seals: passes, Clock: c.clock, PublicURL: c.publicURL(), Manifests: c.store, Messages: direct, AppPasswords: parts.AppPasswords, MailServers: parts.MailServers})
+	parts.Unsubscriber, parts.Choices, parts.Signups, parts.MailPrograms, parts.Seals = self.Unsubscriber, self.Preferences, self.Signups, self.MailPrograms, passes
 	return nil
 }
 
@@ -164,7 +183,16 @@ type explained struct {
 	*inspect.Inspector
 }
 
-func (c *components) publicURL() string { return strings.TrimRight(c.config.PublicURL, "/") }
+func (s *Server) publicURL() string { return strings.TrimRight(s.config.PublicURL, "/") }
+
+// mailboxTokens returns the issuer of tokens with which pages open mailboxes.
+func (c *components) mailboxTokens() (*token.Issuer, error) {
+	seals, err := linktoken.New(c.keys.Links.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	return &token.Issuer{Key: token.New(seals), Store: c.mailboxes, Clock: c.clock, Owner: c.mailboxOwner}, nil
+}
 
 // listenInbound binds the address of the inbound mail server. It returns nil if none is configured.
 func (c *components) listenInbound() (*inbound.Server, error) {
@@ -190,6 +218,7 @@ func (c *components) listenInbound() (*inbound.Server, error) {
 
 // serveInbound accepts mail until Stop.
 func (c *components) serveInbound() {
+	c.mail.serve()
 	if c.inbound == nil {
 		return
 	}

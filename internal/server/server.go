@@ -5,10 +5,10 @@
 //	server.go    Start and Stop
 //	start.go     the components in start order
 //	bus.go       the bus, and the embedded NATS server of a node
+//	sessions.go  the broker of sessions, and the hub of agents
 //	listen.go    the API, the recipient pages and inbound mail
+//	mail.go      mailboxes for mail programs; node_mail.go: on each node of a cluster
 //	cluster.go   nodes of a cluster: waiting for the lease, leading, stepping down
-//	duties.go    a node that delivers or matches for the node that leads
-//	nodes.go     the list of nodes, and its metrics
 //	database.go  waiting for an unreachable database
 //	adapters.go  adapters between components
 package server

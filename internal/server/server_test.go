@@ -32,6 +32,7 @@ type testServer struct {
 	operator bool   // calls are for all services
 
 	change func(*config.Config) // of what it starts with, or nil
+	log    slog.Handler         // nil: warnings to the output of the test
 }
 
 func start(t *testing.T, inject sink.Inject) *testServer {
@@ -70,7 +71,10 @@ func (s *testServer) open() {
 	if s.change != nil {
 		s.change(&c)
 	}
-	a, err := server.Start(s.t.Context(), c, server.Options{Version: "test", Logger: slog.New(slog.NewTextHandler(s.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	if s.log == nil {
+		s.log = slog.NewTextHandler(s.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})
+	}
+	a, err := server.Start(s.t.Context(), c, server.Options{Version: "test", Logger: slog.New(s.log)})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/adminkey"
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/admin/preview"
+	"fanfare.dev/fanfare/internal/admin/privacy"
 	"fanfare.dev/fanfare/internal/admin/recovery"
 	"fanfare.dev/fanfare/internal/admin/status"
 	"fanfare.dev/fanfare/internal/bus"
@@ -21,28 +24,38 @@ import (
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/datadir/serverkeys"
 	"fanfare.dev/fanfare/internal/filetype"
+	"fanfare.dev/fanfare/internal/jmap/push"
 	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/mail/signedlink"
+	"fanfare.dev/fanfare/internal/mail/submission"
+	"fanfare.dev/fanfare/internal/mailbox"
+	"fanfare.dev/fanfare/internal/mailbox/hints"
 	"fanfare.dev/fanfare/internal/notifier"
 	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/remote"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/webhook"
 	"fanfare.dev/fanfare/internal/pipeline/digest"
 	"fanfare.dev/fanfare/internal/pipeline/dispatch"
 	"fanfare.dev/fanfare/internal/pipeline/due"
 	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/ingest/messages"
 	"fanfare.dev/fanfare/internal/pipeline/match"
 	"fanfare.dev/fanfare/internal/pipeline/match/replica"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
+	"fanfare.dev/fanfare/internal/pipeline/workercall"
 	"fanfare.dev/fanfare/internal/progress"
+	"fanfare.dev/fanfare/internal/session/broker"
+	"fanfare.dev/fanfare/internal/session/fleet"
+	"fanfare.dev/fanfare/internal/session/sessionlog"
 	controlstore "fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -54,7 +67,7 @@ import (
 func (s *Server) startComponents(ctx context.Context, o Options, started time.Time, lease *cluster.Lease) error {
 	c := &components{Server: s, version: o.Version, started: started, lease: lease, dir: s.config.DataDir, index: condition.New(), exclusive: ctxlock.New()}
 	for _, start := range []func(context.Context) error{
-		c.openDatabase, c.openRegistry, c.openBus, c.startRecorder, c.startDelivery, c.startMaintenance, c.startVerifier, c.startMatching, c.startIntake, c.startFeedback, c.listen,
+		c.openDatabase, c.openMailboxes, c.openRegistry, c.startSessions, c.openBus, c.startRecorder, c.startDelivery, c.startMaintenance, c.startVerifier, c.startMatching, c.startIntake, c.startMessages, c.startFeedback, c.startMail, c.listen,
 	} {
 		if err := start(ctx); err != nil {
 			return err
@@ -82,6 +95,9 @@ type components struct {
 	days       []fanfare.Day
 	highest    fanfare.EventSeq
 
+	// openMailboxes
+	mailboxes *mailbox.Store
+
 	// openRegistry
 	delivering *remote.Hub // the other nodes that deliver; nil: this server is alone
 	channels   *channels.Channels
@@ -91,6 +107,11 @@ type components struct {
 	keys       serverkeys.Keys
 	registry   *registry.Registry
 	feed       *replica.Feed // the matching index with its copies on other nodes; nil: this server is alone
+
+	// startSessions
+	sessions *broker.Broker
+	fleet    *fleet.Hub
+	workers  *workercall.Workers
 
 	// openBus
 	bus      *bus.Bus
@@ -123,9 +144,18 @@ type components struct {
 	// startIntake
 	disk     *datadir.DiskFloor
 	ingester *ingest.Ingester
+	idsKnown chan struct{} // closed when the ingester knows the ids of recent events
+
+	// startMessages
+	accepting *privacy.Barrier
+	messages  *messages.Messages
+	submitter *submission.Submitter
 
 	// startFeedback
 	inbound *inbound.Server // nil without inbound mail
+
+	// startMail
+	mail *mailService // on a node of a cluster, without the protocols that all nodes serve
 }
 
 // openDatabase opens the database and lists its days.
@@ -146,6 +176,24 @@ func (c *components) openDatabase(ctx context.Context) (err error) {
 	}
 	c.highest, err = c.store.Highest(ctx)
 	return err
+}
+
+// openMailboxes opens the mailboxes of subscribers.
+func (c *components) openMailboxes(context.Context) error {
+	o := c.mailboxOptions()
+	var member *hints.Member
+	if c.node != nil {
+		member = c.node.hints.Join()
+		c.onStopDo(member.Leave)
+		o.Announce = member.Announce
+	}
+	c.mailboxes = mailbox.New(c.db, o)
+	c.onStopDo(c.mailboxes.Close)
+	if member != nil {
+		member.Attach(c.mailboxes)
+		c.background(func(ctx context.Context) { c.mailboxes.Follow(ctx, member.Again()) })
+	}
+	return nil
 }
 
 // openRegistry reads the registry and the keys of the server.
@@ -199,10 +247,10 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 	if err := c.keys.Save(); err != nil {
 		return err
 	}
-	if c.node != nil && slices.ContainsFunc(c.registry.Keys(""), isOperatorKey) {
+	if c.node != nil && slices.ContainsFunc(c.registry.Keys(""), adminkey.Lasting) {
 		return nil // another node has its file
 	}
-	return adminKey(ctx, c.dir, c.registry)
+	return adminkey.Ensure(ctx, c.dir, c.registry)
 }
 
 // conditions returns the matching index that the registry changes. In a cluster, it also changes the copies on other nodes.
@@ -301,6 +349,7 @@ func (c *components) startDelivery(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	o.Workers = c.workers
 	if c.delivering != nil {
 		o.Signers = c.delivering
 	}
@@ -314,8 +363,8 @@ func (c *components) startDelivery(ctx context.Context) (err error) {
 		Dispatch: func(ctx context.Context, l channels.Loop) (func(context.Context), error) {
 			return c.dispatch.Loop(ctx, dispatch.Target(l))
 		},
-		ReplyRules: c.config.ReplyRules, Files: channels.NewFileMarks(c.dir, c.keys.Links.Bytes, c.started), WebhookKey: c.keys.Webhooks.Bytes, Networks: c.config.Networks(),
-		NodeLease: c.sendingLease(),
+		ReplyRules: c.config.ReplyRules, Files: channels.NewFileMarks(c.dir, c.keys.Links.Bytes, c.started), WebhookKey: c.keys.Webhooks.Bytes, Networks: c.config.Networks(), Abort: c.leaseLost(),
+		NodeLease: c.sendingLease(), Mailboxes: c.mailboxes, Workers: c.workers,
 	})
 	if err != nil {
 		return err
@@ -340,6 +389,8 @@ func (c *components) startMaintenance(ctx context.Context) error {
 	}
 	c.rates = status.NewRates(c.recorder, c.channels)
 	retention := maintain.NewRetention(maintain.RetentionOptions{Store: c.store, Open: c.recorder.Open, Archive: c.archive.Archive, Age: time.Duration(c.config.Retention) * 24 * time.Hour, Clock: c.clock, Logger: c.log})
+	sessions := sessionlog.Retention{Log: sessionlog.New(c.db), Age: c.config.SessionRetention, Clock: c.clock, Logger: c.log}
+	c.background(sessions.Run, c.mailboxes.Run)
 	c.background(c.due.Run, c.switches.Run, c.history.Index, c.history.Merge, retention.Run, c.archive.Run, c.rates.Run, c.dispatch.ResumePaused)
 	return nil
 }
@@ -376,13 +427,26 @@ func (c *components) startMatching(ctx context.Context) error {
 	}
 	c.background(digests.Run)
 	c.samples, c.audiences = match.NewSamples(), match.NewAudiences(c.registry)
+	c.idsKnown = make(chan struct{})
+	var repeats func(*fanfare.AcceptedEvent) bool
+	if c.lease != nil { // only a former leader appends an event that this node does not know
+		repeats = func(p *fanfare.AcceptedEvent) bool { return c.ingester.Repeats(p) }
+	}
 	for _, lane := range fanfare.Lanes {
 		m, err := match.New(ctx, lane, match.Options{Bus: c.bus, Index: c.index, Verifier: c.verifier, Registry: c.registry, Store: c.store, States: c.states, Samples: c.samples,
-			Audiences: c.audiences, Digests: matchDigests{digests}, Recorder: c.recorder, Nodes: c.matchingNodes(), Held: c.switches.Held, Clock: c.clock, Logger: c.log})
+			Audiences: c.audiences, Digests: matchDigests{digests}, Recorder: c.recorder, Nodes: c.matchingNodes(), Repeats: repeats, Held: c.switches.Held, Clock: c.clock, Logger: c.log})
 		if err != nil {
 			return err
 		}
-		c.background(m.Run)
+		c.background(func(ctx context.Context) {
+			if repeats != nil {
+				select {
+				case <-c.idsKnown:
+				case <-ctx.Done():
+				}
+			}
+			m.Run(ctx)
+		})
 	}
 	return nil
 }
@@ -430,6 +494,7 @@ func (c *components) startIntake(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("known ids: %w", err)
 	}
+	close(c.idsKnown)
 	c.notifier.PostTo(c.ingester)
 	c.background(c.notifier.Run)
 	c.background(func(ctx context.Context) { ingest.Trim(ctx, c.bus.TrimEvents, c.clock, c.log) })
@@ -442,6 +507,23 @@ func (c *components) startFeedback(context.Context) (err error) {
 	c.background(c.feedback.Run)
 	c.background((&control.Housekeeping{Registry: c.registry, Clock: c.clock, Logger: c.log, AuditAge: time.Duration(max(c.config.AuditDays, c.config.Retention)) * 24 * time.Hour}).Run)
 	c.inbound, err = c.listenInbound()
+	return err
+}
+
+// startMail binds the addresses for mail programs and mail servers. A node of a cluster has bound most of them already.
+func (c *components) startMail(ctx context.Context) (err error) {
+	pushes := push.NewSubscriptions(push.Options{
+		Store: c.mailboxes, Clock: c.clock, Logger: c.log,
+		Client: &http.Client{
+			Transport:     webhook.PublicTransport(c.config.Networks()),
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	})
+	c.background(pushes.Run)
+	c.mail, err = c.newMailService(ctx, mailOptions{store: c.mailboxes, reading: c.node == nil, sending: true, linkKey: c.keys.Links.Bytes, submitter: c.submitter, pushes: pushes})
+	if err == nil {
+		c.onStopDo(c.mail.stop)
+	}
 	return err
 }
 

@@ -37,7 +37,7 @@ func startHTTP(t testing.TB, addr string, cfg Config) (*Server, net.Addr) {
 	return s, at
 }
 
-func patient() *http.Client { return &http.Client{Timeout: 20 * time.Second} }
+func patient() *http.Client { return &http.Client{Timeout: 4 * time.Minute} }
 
 // post sends one request and returns its status, or 0 without a response.
 func post(t testing.TB, url, event, body string, headers ...string) int {

@@ -33,7 +33,7 @@ func parseKeys(texts []string) ([]verificationKey, error) {
 		raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(encoded, "whsec_"))
 		if err != nil || len(raw) == 0 || isPublic && len(raw) != ed25519.PublicKeySize {
 			return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/secrets", Message: "a secret is not valid base64, or a public key is not an Ed25519 key",
-				Hint: "use the key of the receiver, such as whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD, or whpk_ followed by 32 bytes in base64"}
+				Hint: "use the receiver's key: whsec_ or whpk_ followed by base64, for example whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"}
 		}
 		if isPublic {
 			all = append(all, verificationKey{scheme: "v1a", public: raw})

@@ -49,7 +49,7 @@ func connect(t testing.TB, addr string) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = nc.Close() })
-	_ = nc.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = nc.SetDeadline(time.Now().Add(4 * time.Minute))
 	c := &client{t, nc, bufio.NewReader(nc)}
 	c.want("220")
 	return c

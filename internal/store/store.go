@@ -3,8 +3,8 @@
 // has the SQL of the statements in its dialect, runs them in transactions, and does not
 // know their meaning.
 //
-// A database has parts: the control tables, and one part for each day. Parts share no
-// transaction, so that an import never delays recording.
+// A database has parts: the control tables, the sessions, the mailboxes, and one part for each
+// day. Parts share no transaction, so that an import delays neither recording nor sessions nor mailboxes.
 //
 // The rows that a statement writes follow from its arguments and from the rows of the
 // part, never from a clock or a random number: the same statements in the same order write
@@ -41,6 +41,10 @@ const (
 type Database interface {
 	// Control returns the part with the configuration and the subscriptions.
 	Control() Part
+	// Sessions returns the part with the sessions and their requests and responses.
+	Sessions() Part
+	// Mailboxes returns the part with the accounts, their mailboxes and messages.
+	Mailboxes() Part
 	// Day returns the part of a day of receipt. It is NotFound if the day has none; with create,
 	// Day creates it.
 	Day(ctx context.Context, of fanfare.Day, create bool) (Part, error)
@@ -61,7 +65,7 @@ type Part interface {
 	Write(ctx context.Context, fn func(Session) error) error
 	// Read runs fn; each of its statements sees everything that was committed before it.
 	Read(ctx context.Context, fn func(Session) error) error
-	// Read runs fn. Each statement sees everything that was committed before it.
+	// Snapshot runs fn; all of its statements see the same moment.
 	Snapshot(ctx context.Context, fn func(Session) error) error
 	// Erase is Write for the removal of a person's data: the removed data are overwritten if the
 	// database can do that.
@@ -88,7 +92,7 @@ type Session interface {
 	Each(statement string, row func(Row) error, args ...any) error
 	// EachOf is Each for n sets of arguments in one call; row receives the number of the set.
 	EachOf(statement string, n int, args func(i int) []any, row func(i int, r Row) error) error
-	// EachOf is Each for n sets of arguments. It passes the number of the set to row.
+	// Insert writes n rows with as few statements as it can. bind passes the values of row i, in the order of the columns.
 	Insert(statement string, n int, bind func(i int, to Values)) error
 }
 

@@ -49,6 +49,38 @@ func ControlTables() []Table {
 	}
 }
 
+// SessionTables lists the tables of the part of the sessions that are copied.
+func SessionTables() []Table {
+	return []Table{
+		{"sessions", columns("number int, service text, worker text, kind text, name text, state text, reason text, opened_at int, ended_at int, epoch int, opened_by text, options text"), 1, ""},
+		{"session_numbers", columns("one int, given int"), 1, ""},
+		{"session_clients", columns("session int, client int, name text, requests int, accepted int, responses int, received int, floor int, flags int"), 2, ""},
+		{"session_log", columns("session int, client int, kind int, first int, count int, high int, data blob"), 4, ""},
+	}
+}
+
+// MailboxTables lists the tables of the part of the mailboxes that are copied.
+func MailboxTables() []Table {
+	return []Table{
+		{"accounts", columns("account int, service text, address text, created_at int, state int, oldest int, max_bytes int, bytes int, max_messages int, messages int, next_mailbox int, next_email int, validity int, merged int, flags int"), 1, ""},
+		{"credentials", columns("account int, credential int, name text, created_at int, used_at int, iterations int, salt blob, stored_key blob, server_key blob"), 2, ""},
+		{"mailboxes", columns("account int, mailbox int, parent int, name text, role text, sort_order int, subscribed int, validity int, uid_next int, recent_from int, messages int, unseen int, deleted int, bytes int, highest int, created int, changed int, edited int"), 2, ""},
+		{"messages", columns("account int, email int, mailbox int, uid int, modseq int, created int, flags int, size int, received int, saved int, thread int, content int, keywords text"), 2, ""},
+		{"removed", columns("account int, modseq int, mailbox int, uid int, email int, thread int, created int, destroyed int"), 4, ""},
+		{"removed_mailboxes", columns("account int, modseq int, mailbox int"), 3, ""},
+		{"threads", columns("account int, hash int, thread int"), 2, ""},
+		{"contents", columns("content int, hash blob, size int, base int, uses int, unused int, structure blob"), 1, ""},
+		{"content_data", columns("content int, data blob"), 1, ""},
+		{"uploads", columns("account int, content int, at int"), 2, ""},
+		{"mailbox_numbers", columns("kind text, given int"), 1, ""},
+		{"mailbox_records", columns("account int, kind int, record int, created int, changed int, flags int, body text"), 3, ""},
+		{"inbox_messages", columns("account int, email int, sent_day int, manifest int, position int, at int, read_at int, ended_at int, ended int"), 2, ""},
+		{"inbox_broadcasts", columns("sent_day int, seq int, stored int, read int, recalled int, expired int, recalled_at int, expires_at int, work_at int"), 2, ""},
+		{"inbox_blocks", columns("block int, sent_day int, manifest int, first int, last int, lowest int, highest int, members int, merged int, base int, at int"), 1, ""},
+		{"inbox_block_data", columns("block int, data blob"), 1, ""},
+	}
+}
+
 // DayTables lists the tables of the part of a day that are copied.
 func DayTables() []Table {
 	return []Table{
@@ -72,13 +104,22 @@ func DayTables() []Table {
 		{"runs", columns("slot int, due_at int, seq int"), 2, ""},
 		{"items", columns("seq int, number int, event int, posted blob"), 2, ""},
 		{"message_files", columns("id blob, content blob"), 1, ""},
+		{"filter_answers", columns("manifest int, first int, last int, answers blob"), 2, ""},
 		{"notices", columns("id int, at int, entries int, blob blob"), 1, ""},
 		{"notices_position", columns("one int, given int, planned int"), 1, ""},
 	}
 }
 
-// Large reports whether a row may have megabytes. Such rows are read one by one.
-func (t *Table) Large() bool { return strings.HasSuffix(t.Name, "_files") }
+// PageRows limits the rows that a copy reads with one statement. Rows of some tables may have megabytes.
+func (t *Table) PageRows() int {
+	switch {
+	case strings.HasSuffix(t.Name, "_files"), t.Name == "content_data":
+		return 1
+	case t.Name == "session_log", t.Name == "inbox_block_data":
+		return 64
+	}
+	return 5000
+}
 
 // A Dialect writes the parts of SQL that differ between databases.
 type Dialect struct {

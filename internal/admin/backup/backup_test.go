@@ -37,6 +37,8 @@ func (content) Close() error { return nil }
 // files are what a data directory has in tests.
 var files = map[string]string{
 	"control.db":                         strings.Repeat("people", 100),
+	"sessions.db":                        strings.Repeat("work", 100),
+	"mailboxes.db":                       strings.Repeat("mail", 100),
 	"control.db-wal":                     "not copied as it is",
 	"link.key":                           "signs links",
 	"admin.key":                          "opens everything",
@@ -89,7 +91,7 @@ func TestBackupHasItsPartsInOrder(t *testing.T) {
 	var names []string
 	m, err := Read(bytes.NewReader(take(t, dataDir(t, "one", large, "three"))), Visitor{
 		Header: func(h Header) error {
-			if want := int64(600 + 450 + 450 + len("not copied as it is")); h.Bytes != want || h.Fanfare != "v1.2.3" {
+			if want := int64(600 + 400 + 400 + 450 + 450 + len("not copied as it is")); h.Bytes != want || h.Fanfare != "v1.2.3" {
 				t.Errorf("the header is %+v, want %d bytes", h, want)
 			}
 			return nil
@@ -99,7 +101,7 @@ func TestBackupHasItsPartsInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"events/000001", "events/000002", "deliveries/deliveries-20261119.db", "deliveries/deliveries-20261120.db", "link.key", "control.db"}
+	want := []string{"events/000001", "events/000002", "deliveries/deliveries-20261119.db", "deliveries/deliveries-20261120.db", "sessions.db", "mailboxes.db", "link.key", "control.db"}
 	if !slices.Equal(names, want) {
 		t.Errorf("it has %v, want %v", names, want)
 	}
@@ -115,7 +117,7 @@ func TestRestoreEqualsTheBackup(t *testing.T) {
 	if _, err := Restore(bytes.NewReader(backup), dir, later, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := tree(t, dir), []string{"control.db", "deliveries/deliveries-20261119.db", "deliveries/deliveries-20261120.db", "events/000001", "link.key", "restored.json"}; !slices.Equal(got, want) {
+	if got, want := tree(t, dir), []string{"control.db", "deliveries/deliveries-20261119.db", "deliveries/deliveries-20261120.db", "events/000001", "link.key", "mailboxes.db", "restored.json", "sessions.db"}; !slices.Equal(got, want) {
 		t.Errorf("restored are %v, want %v", got, want)
 	}
 	for _, name := range tree(t, dir) {
@@ -172,7 +174,7 @@ func TestTruncatedBackupIsRefused(t *testing.T) {
 
 func TestDamagedBackupIsRefusedWithItsPart(t *testing.T) {
 	backup := take(t, dataDir(t, "one"))
-	for _, part := range []string{"people", "yesterday", "signs links", `"format":1`, "v1.2.3\",\n", "control.db\x00"} {
+	for _, part := range []string{"people", "yesterday", "signs links", `"format":3`, "v1.2.3\",\n", "control.db\x00"} {
 		at := bytes.LastIndex(backup, []byte(part))
 		if at < 0 {
 			t.Fatalf("%q is not in the backup", part)
@@ -204,6 +206,36 @@ func TestBackupOfANewerVersionIsRefused(t *testing.T) {
 	}
 	if _, err := Read(&b, Visitor{}); fanfare.CodeOf(err) != fanfare.Invalid || !strings.Contains(err.Error(), "v9") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestBackupsOfOlderFormatsAreRestored(t *testing.T) {
+	for format, parts := range [][]string{1: {"control.db"}, 2: {"sessions.db", "control.db"}} {
+		if format == 0 {
+			continue
+		}
+		var b bytes.Buffer
+		w, err := newWriter(&b, Header{Format: format, Fanfare: "v0.1.0"})
+		for _, name := range parts {
+			if err == nil {
+				err = w.bytes(name, []byte(files[name]))
+			}
+		}
+		if err == nil {
+			err = w.end(noon)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		if _, err := Restore(&b, dir, noon, nil); err != nil {
+			t.Fatalf("format %d: %v", format, err)
+		}
+		want := append(slices.Clone(parts), "restored.json")
+		slices.Sort(want)
+		if got := tree(t, dir); !slices.Equal(got, want) {
+			t.Errorf("format %d: restored are %v, want %v", format, got, want)
+		}
 	}
 }
 

@@ -9,17 +9,19 @@ import (
 )
 
 // Format is the version of the format that this program writes, and the highest that it reads.
-const Format = 1
+const Format = 3 // since 2: sessions.db; since 3: mailboxes.db
 
 // The names of the parts, in their order in a backup.
 const (
-	headerPart   = "backup.json"
-	eventsDir    = "events"     // events/000001 and following: groups of unmatched events
-	daysDir      = "deliveries" // deliveries/deliveries-20261120.db: a file for each day
-	keySuffix    = ".key"       // such as link.key: secrets that cannot be recreated
-	controlPart  = "control.db"
-	manifestPart = "manifest.json"
-	sumPart      = "manifest.sha256" // the hash of manifest.json, in hex
+	headerPart    = "backup.json"
+	eventsDir     = "events"     // events/000001 and following: groups of unmatched events
+	daysDir       = "deliveries" // deliveries/deliveries-20261120.db: a file for each day
+	keySuffix     = ".key"       // such as link.key: secrets that cannot be recreated
+	sessionsPart  = "sessions.db"
+	mailboxesPart = "mailboxes.db"
+	controlPart   = "control.db"
+	manifestPart  = "manifest.json"
+	sumPart       = "manifest.sha256" // the hash of manifest.json, in hex
 )
 
 // A Header is the first part.
@@ -76,7 +78,7 @@ func known(name string) bool {
 	}
 	switch dir {
 	case "":
-		return name == controlPart || strings.HasSuffix(name, keySuffix)
+		return name == controlPart || name == sessionsPart || name == mailboxesPart || strings.HasSuffix(name, keySuffix)
 	case eventsDir + "/":
 		return true
 	case daysDir + "/":

@@ -63,7 +63,7 @@ func (in *reader) header(visit Visitor) error {
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, tar.ErrHeader) {
 			return err
 		}
-		return damaged("it does not begin with the header of a backup", "check that the file is a backup of Fanfare, decrypted and decompressed")
+		return damaged("it does not begin with the header of a backup", "check that the file is a Fanfare backup; if it is encrypted or compressed, decrypt or decompress it first")
 	}
 	in.at = headerPart
 	text, err := in.text()

@@ -157,7 +157,7 @@ func takeFrom(ctx context.Context, w io.Writer, db *database.DB, dir string, eve
 			return errors.Join(copied(ctx, db, files), files.Close())
 		}
 	}
-	source.Export = &Export{Dir: to, Bytes: size, Days: into(move.ExportDays), Control: into(move.ExportControl)}
+	source.Export = &Export{Dir: to, Bytes: size, Days: into(move.ExportDays), Sessions: into(move.ExportSessions), Mailboxes: into(move.ExportMailboxes), Control: into(move.ExportControl)}
 	return Take(ctx, w, source, bytesPerSecond)
 }
 

@@ -41,8 +41,9 @@ type Source struct {
 type Export struct {
 	Dir   string // target directory
 	Bytes int64  // estimated size
-	// Days is called after the events were copied. Control is called last, so that its copy contains the erasures that began in the meantime.
-	Days, Control func(ctx context.Context) error
+	// The functions are called in this order, after the events were copied. Control is called last, so that its copy contains the erasures that
+	// began in the meantime.
+	Days, Sessions, Mailboxes, Control func(ctx context.Context) error
 }
 
 // store returns the directory of the files of the store.
@@ -88,6 +89,20 @@ func Take(ctx context.Context, w io.Writer, s *Source, bytesPerSecond int64) err
 			return err
 		}
 	}
+	for _, part := range []string{sessionsPart, mailboxesPart} {
+		if s.Export != nil {
+			export := s.Export.Sessions
+			if part == mailboxesPart {
+				export = s.Export.Mailboxes
+			}
+			if err := export(ctx); err != nil {
+				return err
+			}
+		}
+		if err := s.takeFile(ctx, b, part); err != nil && !errors.Is(err, fs.ErrNotExist) { // no server of this version has used the directory
+			return err
+		}
+	}
 	if err := s.takeKeys(b); err != nil {
 		return err
 	}
@@ -112,7 +127,7 @@ func (s *Source) estimate() (int64, error) {
 		return 0, err
 	}
 	var bytes int64
-	for _, name := range append(days, filepath.Join("..", controlPart)) {
+	for _, name := range append(days, filepath.Join("..", controlPart), filepath.Join("..", sessionsPart), filepath.Join("..", mailboxesPart)) {
 		for _, suffix := range []string{"", "-wal"} {
 			if info, err := os.Stat(filepath.Join(s.Dir, daysDir, name) + suffix); err == nil {
 				bytes += info.Size()
@@ -194,7 +209,7 @@ func (s *Source) takeKeys(b *writer) error {
 			continue
 		}
 		if !known(name) {
-			return fmt.Errorf("backup: the name of the key file %s is not valid in a backup", name)
+			return fmt.Errorf("a backup cannot contain a key file with the name %s", name)
 		}
 		key, err := os.ReadFile(filepath.Join(s.Dir, name))
 		if err != nil {

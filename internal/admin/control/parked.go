@@ -128,5 +128,5 @@ func (p *Parking) find(ctx context.Context, id string) (kind string, payload []b
 			}
 		}
 	}
-	return "", nil, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no parked work %q", id), Hint: "`fanfare parked list` lists the ids"}
+	return "", nil, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no parked work %q", id), Hint: "run `fanfare parked list` to see the ids"}
 }

@@ -65,7 +65,7 @@ func (o *Options) copies(r *Report, b *Copies) {
 	case !o.Config.Fsync():
 		r.warn("bus sync", "set durability to fsync on all nodes", "durability is relaxed: a power loss of several NATS servers can lose acknowledged events")
 	case !b.Embedded:
-		r.ok("bus sync", "asserted, not checked: with external NATS servers, durability fsync needs sync_interval: always in their configuration")
+		r.ok("bus sync", "not checked: with external NATS servers, durability fsync requires sync_interval: always in their configuration")
 	case b.Synced:
 		r.ok("bus sync", "the embedded NATS servers sync before they acknowledge")
 	default:

@@ -71,7 +71,7 @@ func (o *Options) database(ctx context.Context, r *Report, held bool) {
 	case d.Encoding != "UTF8":
 		r.wrong("database", "recreate the database: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0", "%s has the encoding %s, but UTF8 is required", d.Where, d.Encoding)
 	default:
-		r.ok("database", "%s is PostgreSQL %s and answers in %v", d.Where, d.Version, d.RoundTrip.Round(10*time.Microsecond))
+		r.ok("database", "%s is PostgreSQL %s and responds in %v", d.Where, d.Version, d.RoundTrip.Round(10*time.Microsecond))
 	}
 	if d.RoundTrip > slowRoundTrip {
 		r.warn("database", "move the server closer to the database", "a round trip takes %v, which delays each group of outcomes by that time", d.RoundTrip.Round(100*time.Microsecond))

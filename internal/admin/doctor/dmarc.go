@@ -56,7 +56,7 @@ func (o *Options) aligned(ctx context.Context, r *Report, z *zone, c *catalog.Ch
 			good = append(good, k.Domain)
 		}
 	}
-	asked := map[dmarc.Policy]string{dmarc.PolicyNone: "only to send reports", dmarc.PolicyQuarantine: "to treat mail as spam", dmarc.PolicyReject: "to reject mail"}[policy]
+	asked := map[dmarc.Policy]string{dmarc.PolicyNone: "only to send reports", dmarc.PolicyQuarantine: "to treat it as spam", dmarc.PolicyReject: "to reject it"}[policy]
 	sign := "sign with a key of " + author + " (fanfare dkim new " + author + ")"
 	switch {
 	case !spf && len(good) == 0 && len(domains) == 0:

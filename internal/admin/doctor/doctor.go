@@ -67,6 +67,8 @@ type Options struct {
 	Server func(ctx context.Context) (*Server, error)
 	// Database and Reads examine the databases of db and db_reads without changing them. They are called only if these settings are present.
 	Database, Reads func(ctx context.Context) (*Database, error)
+	// Files examines the database files of the data directory without changing them. It is called only without the setting db.
+	Files func(ctx context.Context) ([]File, error)
 	// Charge returns why a server may not start on the database, without changing the database.
 	Charge func(ctx context.Context) error
 	// Node asks the server at the URL of this node whether it is alive. nil: no check.
@@ -102,6 +104,7 @@ func Look(ctx context.Context, o Options) *Report {
 		return r // the other settings are unknown
 	}
 	held := o.data(r)
+	o.files(ctx, r)
 	o.database(ctx, r, held)
 	o.charge(ctx, r)
 	o.cluster(ctx, r)

@@ -34,6 +34,7 @@ func healthy(t *testing.T) Options {
 		Config:  config.Config{DataDir: dir, Durability: "relaxed", Listen: "127.0.0.1:0", PublicURL: "https://news.example.org", MaxRequests: 10},
 		Version: "1.0",
 		Server:  func(context.Context) (*Server, error) { return nil, errors.New("nobody is there") },
+		Files:   func(context.Context) ([]File, error) { return nil, nil },
 		Charge:  func(context.Context) error { return nil },
 		Channels: func(context.Context) ([]*catalog.Channel, error) {
 			return []*catalog.Channel{{Service: "news", Name: "mail", ChannelSettings: catalog.ChannelSettings{Driver: "smtp", Relay: "mx.example.org:25", Connections: 5}}}, nil
@@ -293,7 +294,7 @@ func TestDoctorReportsTheCopiesOfTheBus(t *testing.T) {
 	}{
 		"complete":       {&Copies{Embedded: true, Replicas: 3, Current: 3, Synced: true}, "fsync", Finding{Level: OK, What: "3 of 3 copies"}, Finding{Level: OK, What: "sync before"}},
 		"one missing":    {&Copies{Embedded: true, Replicas: 3, Current: 2, Synced: true}, "fsync", Finding{Level: Warning, What: "2 of 3 copies"}, Finding{Level: OK, What: "sync before"}},
-		"one copy":       {&Copies{Replicas: 1, Current: 1}, "fsync", Finding{Level: Warning, What: "not highly available"}, Finding{Level: OK, What: "asserted, not checked"}},
+		"one copy":       {&Copies{Replicas: 1, Current: 1}, "fsync", Finding{Level: Warning, What: "not highly available"}, Finding{Level: OK, What: "not checked"}},
 		"relaxed":        {&Copies{Embedded: true, Replicas: 3, Current: 3}, "relaxed", Finding{Level: OK, What: "3 of 3"}, Finding{Level: Warning, What: "relaxed"}},
 		"leader relaxed": {&Copies{Embedded: true, Replicas: 3, Current: 3}, "fsync", Finding{Level: OK, What: "3 of 3"}, Finding{Level: Warning, What: "unlike this node"}},
 		"no answer":      {nil, "fsync", Finding{Level: Warning, What: "do not respond"}, Finding{}},

@@ -95,7 +95,7 @@ func TestDomainWithAllRecordsHasNoProblems(t *testing.T) {
 	for check, what := range map[string]string{
 		"SPF bounces.fanfare.dev":        "(3 of 10 lookups)",
 		"DKIM ed._domainkey.fanfare.dev": "it signs, and its record is in the DNS", "DKIM rsa._domainkey.fanfare.dev": "it signs",
-		"DMARC mail.fanfare.dev": "aligned with From: SPF of bounces.fanfare.dev, DKIM of fanfare.dev; for other mail, receivers are asked to treat mail as spam (_dmarc.fanfare.dev)",
+		"DMARC mail.fanfare.dev": "aligned with From: SPF of bounces.fanfare.dev, DKIM of fanfare.dev; for other mail, receivers are asked to treat it as spam (_dmarc.fanfare.dev)",
 	} {
 		if list := r.of(check); len(list) != 1 || list[0].Level != OK || list[0].Mend != "" || !strings.Contains(list[0].What, what) {
 			t.Errorf("%s: %+v", check, list)
@@ -163,7 +163,7 @@ func TestDNSProblemsAreReportedWithTheRecord(t *testing.T) {
 		"two of DMARC":              {text("_dmarc.fanfare.dev", "v=DMARC1; p=none", "v=DMARC1; p=reject"), dmarc, Wrong, "2 records", `_dmarc.fanfare.dev. IN TXT "v=DMARC1; p=none"`},
 		"no policy":                 {asks("v=DMARC1; rua=mailto:dmarc@fanfare.dev"), dmarc, Wrong, "missing a 'p'", `"v=DMARC1; p=none;`},
 		"a policy of its own":       {text("_dmarc.mail.fanfare.dev", "v=DMARC1; p=None"), dmarc, OK, "for other mail, receivers are asked only to send reports (_dmarc.mail.fanfare.dev)", ""},
-		"strict of both":            {asks("v=DMARC1; p=reject; adkim=s; aspf=s"), dmarc, Wrong, "neither bounces.fanfare.dev (SPF, strict) nor fanfare.dev (DKIM, strict) is aligned with From; for such mail, receivers are asked to reject mail", "fanfare dkim new mail.fanfare.dev"},
+		"strict of both":            {asks("v=DMARC1; p=reject; adkim=s; aspf=s"), dmarc, Wrong, "neither bounces.fanfare.dev (SPF, strict) nor fanfare.dev (DKIM, strict) is aligned with From; for such mail, receivers are asked to reject it", "fanfare dkim new mail.fanfare.dev"},
 		"strict of both, to report": {asks("v=DMARC1; p=none; adkim=s; aspf=s"), dmarc, Warning, "asked only to send reports", "fanfare dkim new mail.fanfare.dev"},
 		"strict of SPF":             {asks("v=DMARC1; p=reject; aspf=s"), dmarc, OK, "aligned with From: DKIM of fanfare.dev;", ""},
 		"strict of DKIM":            {asks("v=DMARC1; p=reject; adkim=s"), dmarc, Warning, "only SPF counts", "fanfare dkim new"},

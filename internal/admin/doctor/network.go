@@ -98,7 +98,7 @@ func (o *Options) running(r *Report, s *Server) {
 
 // matching reports conditions for which the index returned a wrong result.
 func (s *Server) matching(r *Report) {
-	const report = "this is a defect of Fanfare; report each condition with the schema of its topic and the event that fanfare status shows"
+	const report = "this is a bug in Fanfare; report each condition with the schema of its topic and the event that fanfare status shows"
 	if n := len(s.Quarantined); n > 0 {
 		r.wrong("matching", report, "the index returned wrong results for %s, which are now evaluated without it: %s", conditions(n), strings.Join(s.Quarantined[:min(n, 3)], "; "))
 	} else if s.Contradictions > 0 {

@@ -88,7 +88,7 @@ func (in *Inspector) State(service, topic, key string) (wire.KeyState, error) {
 	}
 	l, ok := in.opt.States.Get(fanfare.KeyRef{Topic: t.Number, Series: t.Series, Key: key})
 	if !ok {
-		e := &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no event has the key %q", key), Hint: "publish an event with this key; the last event of a key is its state"}
+		e := &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no event has the key %q", key), Hint: "publish an event with this key; the data of the last event for a key is its state"}
 		if t.Key == "" {
 			e.Message, e.Hint = "the topic "+topic+" has no key", "set the topic's key to a field of the data that identifies the subject of an event, such as symbol"
 		}

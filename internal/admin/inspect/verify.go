@@ -38,7 +38,7 @@ func RegisterMatchMetrics(v *verify.Verifier, to *prometheus.Registry) {
 			return value(&s)
 		}))
 	}
-	const contradictions = "Conditions for which the matching index contradicted the independent evaluator, which is a defect of Fanfare."
+	const contradictions = "Conditions for which the matching index contradicted the independent evaluator, which is a bug in Fanfare."
 	counter("fanfare_match_contradictions_total", contradictions, prometheus.Labels{"kind": "extra"}, func(s *verify.Status) float64 { return float64(s.Extra) })
 	counter("fanfare_match_contradictions_total", contradictions, prometheus.Labels{"kind": "missing"}, func(s *verify.Status) float64 { return float64(s.Missing) })
 	const checks = "Conditions that the independent evaluator evaluated in addition to the matching index."

@@ -96,7 +96,7 @@ func (p Previewer) Preview(ctx context.Context, service, name string, in wire.Pr
 // source returns the template in the request, or the stored version that it specifies.
 func (m *request) source(name string) (source render.Source, label string, err error) {
 	if m.in.Draft && m.in.Version != 0 || m.in.Template != nil && (m.in.Draft || m.in.Version != 0) {
-		return source, "", &fanfare.Error{Code: fanfare.Invalid, Pointer: "/draft", Message: "the request must contain only one of template, draft and version", Hint: "omit the other two"}
+		return source, "", &fanfare.Error{Code: fanfare.Invalid, Pointer: "/draft", Message: "the request must contain only one of template, draft or version", Hint: "omit the others"}
 	}
 	if d := m.in.Template; d != nil {
 		parts, err := partsOf(d)
@@ -304,7 +304,7 @@ func (m *request) write(ctx context.Context, template *render.Template) (render.
 	if err != nil {
 		return render.Preview{}, err
 	}
-	if channel.Driver == "webhook" {
+	if channel.SendsDocuments() {
 		return m.webhookDocument(template)
 	}
 	from, err := mail.ParseAddress(channel.From)
@@ -421,7 +421,7 @@ func partsOf(sent *wire.TemplateDraft) (parts catalog.TemplateParts, err error) 
 // applyLanguage applies the language, time zone and device of the request.
 func (m *request) applyLanguage() error {
 	if _, err := time.LoadLocation(m.in.TimeZone); err != nil {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/time_zone", Message: fmt.Sprintf("unknown time zone %q", m.in.TimeZone), Hint: "write it as Europe/London"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/time_zone", Message: fmt.Sprintf("unknown time zone %q", m.in.TimeZone), Hint: "use a name from the IANA time zone database, such as Europe/London"}
 	}
 	m.recipient.Locale = cmp.Or(m.in.Locale, m.recipient.Locale)
 	m.recipient.TimeZone = cmp.Or(m.in.TimeZone, m.recipient.TimeZone)

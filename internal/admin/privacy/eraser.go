@@ -16,6 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/mailbox"
 	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -36,6 +37,7 @@ type Options struct {
 	Recorder interface {
 		RecordAll(entries []fanfare.Entry) error
 	}
+	Mailboxes *mailbox.Store
 	Claims    Claims
 	Drop      func(subscriber fanfare.RowID) // removes the messages to a subscriber from the queues of channels
 	Clock     clock.Clock
@@ -50,7 +52,7 @@ type Options struct {
 //
 // The order ensures completeness: the registry ends the subscriptions and hides the person, so that no new data
 // can be created; then the eraser waits for everything that is in progress; then it removes the person from the
-// record of deliveries and from events. The rows of the registry are removed last, because they identify the
+// record of deliveries, from mailboxes and from events. A mailbox is removed when no delivery to it is open any more, which could create it again. The rows of the registry are removed last, because they identify the
 // person.
 type Eraser struct {
 	options Options
@@ -193,6 +195,9 @@ func (e *Eraser) erase(ctx context.Context, some []*erasure) error {
 	if err := e.eraseEvents(ctx, days, some, touched); err != nil {
 		return err
 	}
+	if err := e.eraseMailboxes(ctx, some); err != nil {
+		return err
+	}
 	failpoint.Hit("before-scrub")
 	for day, names := range touched {
 		if err := e.options.Store.Scrub(ctx, day, names); err != nil && !removed(err) {
@@ -205,6 +210,21 @@ func (e *Eraser) erase(ctx context.Context, some []*erasure) error {
 		all[i] = some[i].Erasure
 	}
 	return e.options.Registry.FinishErasures(ctx, all)
+}
+
+// eraseMailboxes removes the mailboxes of people. The names are overwritten even if nobody has a mailbox, because a crash may have come between the
+// removal and this.
+func (e *Eraser) eraseMailboxes(ctx context.Context, some []*erasure) error {
+	var names [][]byte
+	for _, one := range some {
+		for _, place := range one.Places {
+			if err := e.options.Mailboxes.Remove(ctx, place); err != nil {
+				return err
+			}
+		}
+		names = append(names, one.names()...)
+	}
+	return e.options.Mailboxes.Scrub(ctx, names)
 }
 
 // removed reports whether a day was removed since it was listed.

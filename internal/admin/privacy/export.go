@@ -8,6 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/mailbox"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/people/suppression"
@@ -26,6 +27,8 @@ type Exporter struct {
 	Traces   *report.Traces
 	Store    *deliveries.Store
 	Digests  Digests
+
+	Mailboxes *mailbox.Store
 }
 
 // exportPage is the number of subscriptions that are read together.
@@ -73,6 +76,9 @@ func (e *Exporter) Export(ctx context.Context, service, id string, visit func(*h
 		return err
 	}
 	if err := e.waiting(ctx, service, places, visit); err != nil {
+		return err
+	}
+	if err := e.mailboxes(ctx, service, places, visit); err != nil {
 		return err
 	}
 	return e.Registry.PersonalAudit(ctx, service, places, func(line *audit.Entry) error {

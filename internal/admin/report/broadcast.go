@@ -20,9 +20,13 @@ func (t *Traces) Broadcast(ctx context.Context, ref fanfare.EventRef) (fanfare.B
 		return fanfare.Broadcast{}, err
 	}
 	if b.Kind == fanfare.KindEvent {
-		b.Gathered, err = t.Digests.Gathered(ctx, ref)
+		if b.Gathered, err = t.Digests.Gathered(ctx, ref); err != nil {
+			return fanfare.Broadcast{}, err
+		}
 	}
-	return *b, err
+	one := []fanfare.Broadcast{*b}
+	err = t.inboxCounts(ctx, one)
+	return one[0], err
 }
 
 // States of a broadcast: accepted and not matched yet, matched, and matched with nothing that may be sent.

@@ -45,7 +45,7 @@ const undecided = "undecided"
 
 // defect describes a contradiction between the independent evaluator and the index or the explanation; "" without one.
 func (o *Opinion) defect(explained string) string {
-	const ask = "This is a defect of Fanfare. Report it with the condition, the schema of the topic and the event data"
+	const ask = "This is a bug in Fanfare. Report it with the condition, the schema of the topic and the event data"
 	switch {
 	case o.Result == undecided:
 		return ""
@@ -72,7 +72,7 @@ func (e *explanation) difference() string {
 	if e.Defect != "" {
 		return "the matching index returned a wrong result for this condition (see below)"
 	}
-	return "the subscription or its topic has changed since then (fanfare audit lists changes); if neither has changed, the match was wrong: report it as a defect of Fanfare"
+	return "the subscription or its topic has changed since then (fanfare audit lists changes); if neither has changed, the match was wrong: report it as a bug in Fanfare"
 }
 
 // Events provides the accepted and matched events.

@@ -153,6 +153,14 @@ const looksAtOnce = 500
 // Broadcasts lists broadcasts, the newest first. next is the cursor of the next page, "" at the end. Broadcasts that begin
 // while a client reads pages come before the pages that were read, so no element comes twice.
 func (t *Traces) Broadcasts(ctx context.Context, p Pick) (list []fanfare.Broadcast, next string, err error) {
+	list, next, err = t.broadcasts(ctx, p)
+	if err == nil {
+		err = t.inboxCounts(ctx, list)
+	}
+	return list, next, err
+}
+
+func (t *Traces) broadcasts(ctx context.Context, p Pick) (list []fanfare.Broadcast, next string, err error) {
 	days, err := t.Store.Days(ctx)
 	if err != nil {
 		return nil, "", err

@@ -66,6 +66,7 @@ type Traces struct {
 	Quotas   Quotas // nil: no quotas
 	Pauses   Pauses // nil: no pauses
 	Digests  Digests
+	Inboxes  Inboxes // nil: no mailboxes
 }
 
 // FindEvent finds an event by its public id, or the newest of a service by the id of the CloudEvent.
@@ -293,6 +294,9 @@ func (t *Traces) deliveries(ctx context.Context, b *fanfare.Broadcast, day fanfa
 		if err := t.tellEvents(ctx, fanfare.EventRef{Day: day, Seq: m.ID.Event()}, m, from, list); err != nil {
 			return nil, err
 		}
+	}
+	if err := t.inboxTimes(ctx, day, m, from, list); err != nil {
+		return nil, err
 	}
 	return list, t.waitsOf(ctx, day, m, from, list)
 }

@@ -67,6 +67,7 @@ type Options struct {
 	MatchCheck     func() *wire.MatchCheck
 	Gathered       func(ctx context.Context) ([]wire.Gathered, error) // digests that are due next
 	IndexLag       func() int64                                       // events that are missing from the history index
+	Workers        func() []wire.WorkerStatus                         // workers with sessions or instances
 	NextStart      func() string                                      // see wire.Status
 
 	Collectors []prometheus.Collector
@@ -114,6 +115,7 @@ func (r *Reporter) status(ctx context.Context) (wire.Status, error) {
 	s.Inbound = inboundStatus(r.options.Inbound)
 	s.TemplateFaults = r.options.TemplateFaults()
 	s.NextStart = r.options.NextStart()
+	s.Workers = r.options.Workers()
 	backlog, err := r.options.Bus.Backlog(ctx)
 	if err != nil {
 		return s, err

@@ -132,7 +132,7 @@ func RunReturns(l *harness.Env, r *report.Record) error {
 	harness.RecordUsage(r, used)
 	r.Value = float64(b.tries) / b.took.Seconds()
 	r.P50Millis, r.P99Millis = report.Percentile(b.waits, 50), report.Percentile(b.waits, 99)
-	r.Note("from the end of a bounce to its 250, when everything that follows from it is durable: p50 %s, p99 %s, longest %s ms; %d bounces, of which %d were sent twice, in %s s",
+	r.Note("from the end of a bounce to the reply 250, which is sent once all effects of the bounce are durable: p50 %s, p99 %s, longest %s ms; %d bounces, of which %d were sent twice, in %s s",
 		report.Figure(r.P50Millis), report.Figure(r.P99Millis), report.Figure(report.Percentile(b.waits, 100)), n, b.tries-n, report.Figure(b.took.Seconds()))
 	if err := checkReturns(s, first.Event, b, &w); err != nil {
 		return err
@@ -255,7 +255,7 @@ func judgeReturns(r *report.Record, l *harness.Env, news *harness.Completion, ma
 	w.Require(r.Lost == 0, "%d people whose mail did not bounce did not get the broadcast", r.Lost)
 	w.Require(r.Duplicates == 0, "%d mails arrived more than once", r.Duplicates)
 	w.Require(tooLate == 0 || l.Scale < 1, "%d people got a mail later than %v after the 250 of their bounce", tooLate, bouncePromise)
-	r.Note("%s %% of the bounces were answered during the broadcast to %s people, which took %s s", report.Figure(100*float64(amid)/float64(len(b.taken))), report.Thousands(people), report.Figure(news.Durable().Seconds()))
+	r.Note("%s %% of the bounces got their reply during the broadcast to %s people, which took %s s", report.Figure(100*float64(amid)/float64(len(b.taken))), report.Thousands(people), report.Figure(news.Durable().Seconds()))
 	r.Note("of the people whose mail bounced, %s got the broadcast before the bounce, %s were suppressed in it, %s got it after the 250, at most %s ms later; later than %v: %d",
 		report.Thousands(before), report.Thousands(news.Counts[fanfare.Suppressed]), report.Thousands(int64(len(after))), report.Figure(report.Percentile(after, 100)), bouncePromise, tooLate)
 }

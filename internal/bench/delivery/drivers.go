@@ -49,7 +49,7 @@ func RunDrivers(l *harness.Env, r *report.Record) error {
 		w.Require(len(files) == n, "%d files, expected %d", len(files), n)
 	}
 	r.CompareShape(report.Falls)
-	r.Note("files that wait together are synced together before they count; while other processes use the file system, each file is synced by itself")
+	r.Note("files that wait at the same time are synced together before they count; while other processes use the file system, each file is synced separately")
 	harness.RecordUsage(r, used)
 	return report.FirstError(r.UsePoint("smtp"), w)
 }

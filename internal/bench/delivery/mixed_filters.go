@@ -52,7 +52,7 @@ func RunMixed(l *harness.Env, r *report.Record) error {
 	n := l.Size(1_000_000, 1000)
 	r.Unit = "mails/s"
 	if l.Sink != "builtin" {
-		r.Note("the sink is the built-in one, since no other refuses mails on request")
+		r.Note("the sink is the built-in one, because no other can be configured to refuse emails")
 		l.Sink = "builtin"
 	}
 	var w report.Checks
@@ -81,7 +81,7 @@ func RunMixed(l *harness.Env, r *report.Record) error {
 		return err
 	}
 	b.AddStagesTo(r)
-	r.AddStage("kept to last first attempt (polled)", b.FirstAttempts)
+	r.AddStage("accepted to last first attempt (polled)", b.FirstAttempts)
 	r.Value = float64(n) / b.FirstAttempts.Seconds()
 	harness.RecordUsage(r, b.WindowUsage)
 	r.RSSMiB, r.CPUMicros = b.WholePeakMiB, report.MicrosPer(b.Server, n)

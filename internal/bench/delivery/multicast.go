@@ -121,7 +121,7 @@ func RunMulticastAtRate(l *harness.Env, r *report.Record) error {
 				}
 				r.AddPoint(point)
 				r.Note("%s: %s messages (%d full ones are needed) in %.2f s; the rate, the connections and the delay allow %.2f s", at, report.Thousands(sum.Messages), groups, b.Durable().Seconds(), allowed.Seconds())
-				w.Require(float64(sum.Messages) <= 1.2*float64(groups)+1, "%s: %d messages were sent, %d full ones are enough", at, sum.Messages, groups)
+				w.Require(float64(sum.Messages) <= 1.2*float64(groups)+1 || l.Scale < 1, "%s: %d messages were sent, %d full ones are enough", at, sum.Messages, groups)
 			}
 		}
 	}

@@ -158,7 +158,7 @@ func RunShare(l *harness.Env, r *report.Record) error {
 		r.AddPoint(report.Point{At: c.at, Value: got.perSecond, Limit: providerAbove})
 		r.Note("%s: %d requests refused", c.at, got.refused)
 	}
-	r.Note("by share: %d channels with a %dth of the rate each, one of which has nothing to send; by use: one limit for all senders", senders, senders)
+	r.Note("by share: %d channels, each with 1/%d of the rate, one of which has nothing to send; by use: one limit for all senders", senders, senders)
 	harness.RecordUsage(r, used)
 	return report.FirstError(r.UsePoint("by use"), w)
 }
@@ -193,7 +193,7 @@ func RunBothStages(l *harness.Env, r *report.Record) error {
 	if generation > delivery {
 		slower = "generation"
 	}
-	r.Note("generation: from the kept event until its manifests can be read, while the service is paused; delivery: from the resume to the last durable outcome. The slower stage is %s; published: generation", slower)
+	r.Note("generation: from the acceptance of the event until its manifests can be read, while the service is paused; delivery: from the resume to the last durable outcome. The slower stage is %s; published: generation", slower)
 	return report.FirstError(r.UsePoint("both"), w)
 }
 

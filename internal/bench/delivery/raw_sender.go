@@ -11,7 +11,7 @@ import (
 // sender below 1.5 times its rate is not a valid limit.
 func checkAgainstSMTPSource(l *harness.Env, r *report.Record, n int) error {
 	if l.TLS {
-		r.Note("smtp-source does not speak STARTTLS: the limit is not checked against it")
+		r.Note("smtp-source does not support STARTTLS: the limit is not checked against it")
 		return nil
 	}
 	program, missing := harness.LookPostfix("smtp-source")

@@ -121,7 +121,7 @@ func (a *urgentMessages) noteSlowest(r *report.Record, broadcast fanfare.Stages)
 	slices.SortFunc(slowest, func(x, y urgentMessage) int { return cmp.Compare(y.after, x.after) })
 	for _, of := range slowest[:min(slowestShown, len(slowest))] {
 		st := of.stages
-		r.Note("an urgent message that arrived %s ms after its 202 and was kept %s ms after the broadcast: received to kept %s, to matched %s, to its manifest %s, to its outcome %s ms (stamps of the server)",
+		r.Note("an urgent message that arrived %s ms after its 202 and was accepted %s ms after the broadcast: received to accepted %s, to matched %s, to its manifest %s, to its outcome %s ms (timestamps of the server)",
 			report.Figure(report.Millis(of.after)), report.Figure(report.Millis(st.Kept.Sub(broadcast.Kept))), report.Figure(report.Millis(st.Kept.Sub(st.Received))), report.Figure(report.Millis(st.Matched.Sub(st.Kept))),
 			report.Figure(report.Millis(st.Frozen.Sub(st.Matched))), report.Figure(report.Millis(st.First.Sub(st.Frozen))))
 	}

@@ -28,7 +28,7 @@ func RunUrgentEvents(l *harness.Env, r *report.Record) error {
 	}
 	r.P50Millis, r.P99Millis = report.Percentile(t.fromAnswer, 50), report.Percentile(t.fromAnswer, 99)
 	r.Value = r.P99Millis
-	r.Note("202 to bytes at the sink: p50 %s, p99 %s, max %s ms (0: the mail arrived before the answer was read)", report.Figure(r.P50Millis), report.Figure(r.P99Millis), report.Figure(t.fromAnswer[len(t.fromAnswer)-1]))
+	r.Note("202 to bytes at the sink: p50 %s, p99 %s, max %s ms (0: the email arrived before the response was read)", report.Figure(r.P50Millis), report.Figure(r.P99Millis), report.Figure(t.fromAnswer[len(t.fromAnswer)-1]))
 	r.Note("request to bytes at the sink: p50 %s, p99 %s, max %s ms", report.Figure(report.Percentile(t.fromPost, 50)), report.Figure(report.Percentile(t.fromPost, 99)), report.Figure(t.fromPost[len(t.fromPost)-1]))
 	r.Note("request to 202: p50 %s, p99 %s, max %s ms", report.Figure(report.Percentile(t.answers, 50)), report.Figure(report.Percentile(t.answers, 99)), report.Figure(t.answers[len(t.answers)-1]))
 	return t.wrong.Err()
@@ -56,7 +56,7 @@ func RunUrgentMessages(l *harness.Env, r *report.Record) error {
 	r.P50Millis, r.P99Millis = report.Percentile(t.fromPost, 50), report.Percentile(t.fromPost, 99)
 	r.Value = r.P99Millis
 	r.Note("request to bytes at the sink: p50 %s, p99 %s, max %s ms", report.Figure(r.P50Millis), report.Figure(r.P99Millis), report.Figure(t.fromPost[len(t.fromPost)-1]))
-	r.Note("request to the answer that it was accepted: p50 %s, p99 %s, max %s ms", report.Figure(report.Percentile(t.answers, 50)), report.Figure(report.Percentile(t.answers, 99)), report.Figure(t.answers[len(t.answers)-1]))
+	r.Note("request to the response that the message was accepted: p50 %s, p99 %s, max %s ms", report.Figure(report.Percentile(t.answers, 50)), report.Figure(report.Percentile(t.answers, 99)), report.Figure(t.answers[len(t.answers)-1]))
 	return t.wrong.Err()
 }
 

@@ -22,7 +22,7 @@ func CheckSink(r *report.Record, p *Sink, sum sink.Summary, mails int, w *report
 		r.Lost, r.Duplicates = int64(mails)-sum.Unique, sum.Duplicates
 	case p.Process != nil:
 		r.Lost = int64(mails) - sum.Messages
-		r.Note("this sink counts mails and not recipients: lost is a difference of totals, and duplicates cannot be seen")
+		r.Note("this sink counts emails, not recipients: the number of lost messages is a difference of totals, and duplicates cannot be detected")
 	default:
 		r.Note("the mails that arrived at the sink %s are not counted", p.Addr)
 	}
@@ -132,10 +132,10 @@ func (s *Server) runBeside(amid func(context.Context, *Server) error) (end func(
 func (s *SentBroadcast) AddStagesTo(r *report.Record) {
 	at := func(name string, t time.Time) { r.AddStage(name, t.Sub(s.Stages.Kept)) }
 	r.AddStage("received to 202 read", s.accepted.Sub(s.Stages.Received))
-	at("kept to matched", s.Stages.Matched)
-	at("kept to manifests durable (polled)", s.ManifestsAt)
-	at("kept to first outcome durable (polled)", s.FirstAt)
-	at("kept to last outcome durable (polled)", s.DurableAt)
+	at("accepted to matched", s.Stages.Matched)
+	at("accepted to manifests durable (polled)", s.ManifestsAt)
+	at("accepted to first outcome durable (polled)", s.FirstAt)
+	at("accepted to last outcome durable (polled)", s.DurableAt)
 }
 
 // A BroadcastPlan says how a broadcast is prepared, sent and inspected.
@@ -227,14 +227,16 @@ func (l *Env) StartFilled(configure func(relay, retry string) []byte, data, line
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err := s.API.Apply(l.Ctx, configure(mailSink.Addr, "1s"), false); err != nil {
-		return nil, nil, err
-	}
-	put, _, err := s.ImportFile(lines)
+	return mailSink, s, s.FillCompletely(configure(mailSink.Addr, "1s"), lines)
+}
+
+// FillCompletely is Fill, and fails if a subscription is refused.
+func (s *Server) FillCompletely(document []byte, lines string) error {
+	put, _, err := s.Fill(document, lines)
 	if err == nil && put.Failed > 0 {
 		err = fmt.Errorf("%d subscriptions failed: %+v", put.Failed, put.Errors[0])
 	}
-	return mailSink, s, err
+	return err
 }
 
 // Populate imports n subscriptions whose lines are made during the import.

@@ -2,41 +2,12 @@ package harness
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"strings"
 	"time"
 )
-
-// NATSSpec says how a part of the name nats runs a NATS server with JetStream.
-type NATSSpec struct {
-	Dir  string
-	Sync bool // before each acknowledgement
-}
-
-// NATSAddress is the line with which it answers.
-type NATSAddress struct {
-	URL string `json:"url"`
-}
-
-// startNATS starts a NATS server in a process of its own.
-func (l *Env) startNATS(name string) (*Process, string, error) {
-	c, err := l.StartPart("nats", NATSSpec{Dir: l.File(name + "-nats"), Sync: l.Durability == "fsync"})
-	if err != nil {
-		return nil, "", err
-	}
-	line, err := c.ReadLine()
-	if err != nil {
-		return nil, "", err
-	}
-	var at NATSAddress
-	if err := json.Unmarshal(line, &at); err != nil {
-		return nil, "", c.WithLog(err)
-	}
-	return c, at.URL, nil
-}
 
 // StartWithNATS starts a server that is no node of a cluster, and uses a NATS server in
 // another process.

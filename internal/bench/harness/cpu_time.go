@@ -80,14 +80,22 @@ func parseCPUTimes(line string) CPUTimes {
 	return t
 }
 
-// others returns the share of all CPUs that anything but this experiment has taken since
-// before.
-func (t CPUTimes) others(before CPUTimes, ours time.Duration) float64 {
-	busy, idle := t.busy-before.busy, t.idle-before.idle
-	if busy+idle <= 0 {
+// since returns the times that have passed since before.
+func (t CPUTimes) since(before CPUTimes) CPUTimes {
+	return CPUTimes{t.busy - before.busy, t.idle - before.idle, t.steal - before.steal}
+}
+
+func (t CPUTimes) plus(o CPUTimes) CPUTimes {
+	return CPUTimes{t.busy + o.busy, t.idle + o.idle, t.steal + o.steal}
+}
+
+// others returns the share of all CPUs that anything but this experiment has taken in a
+// time.
+func (t CPUTimes) others(ours time.Duration) float64 {
+	if t.busy+t.idle <= 0 {
 		return 0
 	}
-	return max(0, float64(busy-ours)/float64(busy+idle))
+	return max(float64(t.busy-ours)/float64(t.busy+t.idle), 0)
 }
 
 // Stolen returns the share of all CPUs that other tenants have taken since before.

@@ -34,7 +34,8 @@ type Options struct {
 	DB         string  // URL of a PostgreSQL, or "": SQLite
 	TLS        bool    // the sink offers STARTTLS and the server takes it
 	Seed       uint64
-	Base       int // I2: subscriptions in the store before the clock starts
+	Base       int    // I2: subscriptions in the store before the clock starts
+	Worker     string // command of a worker program for experiments with sessions; "": a worker in Go
 
 	Out   string // file to append records to; "" for none
 	Keep  string // folder to leave the data of the server in; "" removes it

@@ -28,7 +28,7 @@ func (s *Server) Metric(name string) (float64, error) {
 		return 0, err
 	}
 	if answer.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("/metrics answered %s", answer.Status)
+		return 0, fmt.Errorf("/metrics returned %s", answer.Status)
 	}
 	return metricOf(string(text), name), nil
 }

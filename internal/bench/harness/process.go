@@ -3,6 +3,7 @@ package harness
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -59,9 +60,21 @@ func (l *Env) Spawn(name string, env []string, program string, args ...string) (
 func (c *Process) ReadLine() ([]byte, error) {
 	b, err := c.stdout.ReadBytes('\n')
 	if err != nil {
-		return nil, c.WithLog(fmt.Errorf("the process ended without an answer: %w", err))
+		return nil, c.WithLog(fmt.Errorf("the process ended without a result: %w", err))
 	}
 	return b, nil
+}
+
+// ReadJSON decodes one line of the standard output of the process.
+func (c *Process) ReadJSON(into any) error {
+	line, err := c.ReadLine()
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(line, into); err != nil {
+		return c.WithLog(err)
+	}
+	return nil
 }
 
 // WithLog adds the last lines that the process has logged to err.
@@ -72,6 +85,9 @@ func (c *Process) WithLog(err error) error {
 	}
 	return fmt.Errorf("%s: %w\n%s", c.name, err, said)
 }
+
+// CloseInput tells the process that it may end.
+func (c *Process) CloseInput() error { return c.stdin.Close() }
 
 // Wait closes the input of the process and returns when the process has ended.
 func (c *Process) Wait() error {

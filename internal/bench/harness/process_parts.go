@@ -16,19 +16,15 @@ func (l *Env) RunPart(r *report.Record, part string, spec, result any) error {
 	if err != nil {
 		return err
 	}
-	line, err := c.ReadLine()
-	if err != nil {
+	if err := c.ReadJSON(result); err != nil {
 		return err
-	}
-	if err := json.Unmarshal(line, result); err != nil {
-		return c.WithLog(err)
 	}
 	if err := c.Wait(); err != nil {
 		return err
 	}
 	r.RSSMiB = max(r.RSSMiB, c.Final.PeakMiB)
 	r.CPUSeconds += c.Final.CPU.Seconds()
-	noteOthers(r, ReadCPUTimes().others(before, c.Final.CPU+OwnCPU()-own))
+	noteOthers(r, ReadCPUTimes().since(before).others(c.Final.CPU+OwnCPU()-own))
 	return nil
 }
 

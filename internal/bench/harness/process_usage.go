@@ -3,6 +3,7 @@ package harness
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -77,4 +78,35 @@ func isRunning(p *os.Process) bool {
 	}
 	i := strings.LastIndexByte(string(stat), ')')
 	return !strings.HasPrefix(string(stat[i+1:]), " Z")
+}
+
+// UsedByTree returns the CPU time of the process, of its children, and of those that have ended, and the memory of all that run, in which each
+// counts its part of what they share.
+func (c *Process) UsedByTree() (cpu time.Duration, memoryMiB float64) {
+	pid := strconv.Itoa(c.cmd.Process.Pid)
+	processes, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range processes {
+		stat, _ := os.ReadFile(filepath.Join(dir, "stat")) // the process may have ended
+		i := strings.LastIndexByte(string(stat), ')')
+		if i < 0 {
+			continue
+		}
+		f := strings.Fields(string(stat[i+1:]))
+		itself := filepath.Base(dir) == pid
+		if len(f) <= 14 || f[1] != pid && !itself {
+			continue
+		}
+		for k := 11; k <= 14; k++ { // utime, stime, cutime, cstime
+			ticks, _ := strconv.ParseInt(f[k], 10, 64)
+			if k <= 12 || itself {
+				cpu += time.Duration(ticks) * time.Second / ticksPerSecond
+			}
+		}
+		rollup, _ := os.ReadFile(filepath.Join(dir, "smaps_rollup"))
+		var kib float64
+		if _, err := fmt.Sscanf(fieldOf(string(rollup), "Pss"), "%f kB", &kib); err == nil {
+			memoryMiB += kib / 1024
+		}
+	}
+	return cpu, memoryMiB
 }

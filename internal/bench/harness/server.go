@@ -163,7 +163,7 @@ func (s *StallDetector) Check(now int64) error {
 		s.last, s.since = now, time.Now()
 	}
 	if time.Since(s.since) > StallPatience {
-		return fmt.Errorf("no progress for %v: the count stays at %d", StallPatience, now)
+		return fmt.Errorf("no progress for %v: the count is still %d", StallPatience, now)
 	}
 	return nil
 }

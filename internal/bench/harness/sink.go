@@ -73,7 +73,7 @@ func (l *Env) openBuiltinSink(spec SinkOptions) (*Sink, error) {
 		return nil, err
 	}
 	p := &Sink{Process: c, Builtin: true}
-	ctx, cancel := context.WithTimeout(l.Ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(l.Ctx, startPatience)
 	defer cancel()
 	return p, c.WaitForLog(ctx, func(line string) bool {
 		if _, rest, found := strings.Cut(line, "sink takes mail at "); found {
@@ -106,7 +106,7 @@ func (l *Env) openSMTPSink() (*Sink, error) {
 	}
 	p := &Sink{Process: c, Addr: addr, lastOutput: make(chan string, 1)}
 	go func() { p.lastOutput <- readLastOutput(c.stdout) }()
-	return p, awaitListener(l.Ctx, addr)
+	return p, AwaitListener(l.Ctx, addr)
 }
 
 // readLastOutput reads the output of a program that prints its counters repeatedly, and
@@ -146,9 +146,9 @@ func freeAddress(ctx context.Context) (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-// awaitListener returns when a process listens on addr.
-func awaitListener(ctx context.Context, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+// AwaitListener returns when a process listens on addr.
+func AwaitListener(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

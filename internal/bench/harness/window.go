@@ -41,17 +41,21 @@ type WindowUsage struct {
 	NATS         time.Duration   // CPU of the NATS server in a process of its own
 	Nodes        []time.Duration // CPU of the other nodes of the cluster
 	PeakMiB      float64         // of the server
-	others       float64         // share of the machine that anything else took
+	machine      CPUTimes        // of the machine
+	ours         time.Duration   // CPU of the experiment
 }
 
-// Add adds the usage of another window that does not overlap.
+// Add adds the usage of another window that does not overlap. The share of others is that
+// of all windows together: the kernel counts in ticks of 10 ms, which is more than some
+// windows take.
 func (t *WindowUsage) Add(o WindowUsage) {
 	t.Server += o.Server
 	t.Sink += o.Sink
 	t.NATS += o.NATS
 	t.Nodes = append(t.Nodes, o.Nodes...)
 	t.PeakMiB = max(t.PeakMiB, o.PeakMiB)
-	t.others = max(t.others, o.others)
+	t.machine = t.machine.plus(o.machine)
+	t.ours += o.ours
 }
 
 func (w Window) Close() WindowUsage {
@@ -60,16 +64,16 @@ func (w Window) Close() WindowUsage {
 	if w.post != nil {
 		t.Sink = w.post.Usage().CPUSince(w.taken)
 	}
-	ours := t.Server + t.Sink + OwnCPU() - w.own
+	t.ours = t.Server + t.Sink + OwnCPU() - w.own
 	for _, n := range w.server.Nodes {
 		t.Nodes = append(t.Nodes, n.Used().CPUSince(w.helpers[n.Process]))
-		ours += t.Nodes[len(t.Nodes)-1]
+		t.ours += t.Nodes[len(t.Nodes)-1]
 	}
 	if w.server.NATS != nil {
 		t.NATS = w.server.NATS.Used().CPUSince(w.helpers[w.server.NATS])
-		ours += t.NATS
+		t.ours += t.NATS
 	}
-	t.others = ReadCPUTimes().others(w.machine, ours)
+	t.machine = ReadCPUTimes().since(w.machine)
 	return t
 }
 
@@ -86,10 +90,10 @@ func OwnCPU() time.Duration {
 func RecordUsage(r *report.Record, t WindowUsage) {
 	r.CPUSeconds, r.RSSMiB = t.Server.Seconds(), t.PeakMiB
 	if r.OnPostgreSQL() {
-		r.Others = t.others
-		r.Note("PostgreSQL and other processes took %.0f %% of the machine while the clock ran", 100*t.others)
+		r.Others = t.machine.others(t.ours)
+		r.Note("PostgreSQL and other processes used %.0f %% of the machine during the measurement", 100*r.Others)
 	} else {
-		noteOthers(r, t.others)
+		noteOthers(r, t.machine.others(t.ours))
 	}
 }
 
@@ -98,6 +102,6 @@ func RecordUsage(r *report.Record, t WindowUsage) {
 func noteOthers(r *report.Record, share float64) {
 	r.Others = max(r.Others, share)
 	if share > 0.05 {
-		r.Note("other processes and tenants took %.0f %% of the machine while the clock ran: compare CPU, not times", 100*share)
+		r.Note("other processes and tenants used %.0f %% of the machine during the measurement: compare CPU, not times", 100*share)
 	}
 }

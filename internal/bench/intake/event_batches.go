@@ -118,7 +118,7 @@ func RunEventSizes(l *harness.Env, r *report.Record) error {
 	if err := in.finish(r, "250 chars"); err != nil {
 		return err
 	}
-	r.Note("value and limit are those of 250 chars; a batch is one NDJSON request of %s events; the next one is sent when it is answered; the limit is raw NATS publish of the same bytes in groups of the same size", report.Thousands(int64(batch)))
+	r.Note("value and limit are those of 250 chars; a batch is one NDJSON request of %s events; the next one is sent after its response; the limit is raw NATS publish of the same bytes in groups of the same size", report.Thousands(int64(batch)))
 	return w.Err()
 }
 

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -114,7 +115,7 @@ func bareUpload(l *harness.Env, path string, lines int) (perSecond float64, err 
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusAccepted {
-		return 0, fmt.Errorf("the bare handler answered %s", answer.Status)
+		return 0, fmt.Errorf("the bare handler returned %s", answer.Status)
 	}
 	return float64(lines) / time.Since(started).Seconds(), c.Wait()
 }
@@ -123,12 +124,12 @@ func bareUpload(l *harness.Env, path string, lines int) (perSecond float64, err 
 func RunPosts(l *harness.Env, r *report.Record) error {
 	n := l.Size(100_000, 1000)
 	r.Unit = "subscriptions/s"
-	s, err := postSingly(l, r, n, "/v1/subscriptions", func(dst []byte, i int) []byte {
+	s, err := postSingly(l, r, n, posting{path: "/v1/subscriptions", body: func(dst []byte, i int) []byte {
 		dst = append(dst, `{"id":"s`...)
 		dst = strconv.AppendInt(dst, int64(i), 10)
 		dst = append(dst, `",`...)
 		return append(dst, loadgen.AppendSubscription(nil, loadgen.Person(i+1), l.Seed, loadgen.NotifyFilter)[1:]...)
-	})
+	}})
 	if err != nil {
 		return err
 	}
@@ -145,13 +146,30 @@ func RunPosts(l *harness.Env, r *report.Record) error {
 // RunEvents is I4: events one by one. The server has one subscription, which matches
 // none of them.
 func RunEvents(l *harness.Env, r *report.Record) error {
+	return runEvents(l, r, posting{path: "/v1/topics/news/events?id=/link"})
+}
+
+// topicsOfEvents is the number of topics of I4t: as many as EVENTS has partitions.
+const topicsOfEvents = 64
+
+// RunEventsOnTopics is I4t: the same events on many topics in turn.
+func RunEventsOnTopics(l *harness.Env, r *report.Record) error {
+	r.Params["topics"] = topicsOfEvents
+	return runEvents(l, r, posting{path: "/v1/topics/", topics: topicsOfEvents, target: func(dst []byte, i int) []byte {
+		dst = strconv.AppendInt(append(dst, 't'), int64(i%topicsOfEvents), 10)
+		return append(dst, "/events?id=/link"...)
+	}})
+}
+
+func runEvents(l *harness.Env, r *report.Record, p posting) error {
 	n := l.Size(100_000, 1000)
 	r.Unit = "events/s"
-	s, err := postSingly(l, r, n, "/v1/topics/news/events?id=/link", func(dst []byte, i int) []byte {
+	p.body = func(dst []byte, i int) []byte {
 		dst = append(dst, `{"title":"Nothing new","description":"All is as it was, and nobody is told.","link":"e`...)
 		dst = strconv.AppendInt(dst, int64(i), 10)
 		return append(dst, `"}`...)
-	})
+	}
+	s, err := postSingly(l, r, n, p)
 	if err != nil {
 		return err
 	}
@@ -170,14 +188,22 @@ func RunEvents(l *harness.Env, r *report.Record) error {
 	return w.Err()
 }
 
+// A posting is what is posted one by one.
+type posting struct {
+	path   string
+	target func(dst []byte, i int) []byte // what follows the path of request i; may be nil
+	body   func(dst []byte, i int) []byte
+	topics int // further topics of the service: t0, t1 and so on
+}
+
 // postSingly posts n bodies one by one to a bare handler and to the server.
-func postSingly(l *harness.Env, r *report.Record, n int, path string, body func(dst []byte, i int) []byte) (*harness.Server, error) {
+func postSingly(l *harness.Env, r *report.Record, n int, p posting) (*harness.Server, error) {
 	r.Params["requests"], r.Params["connections"] = n, loadgen.Connections
 	c, url, err := rawlimit.BareHTTP(l)
 	if err != nil {
 		return nil, err
 	}
-	h := loadgen.HTTPLoad{URL: url, Path: "/discard", Connections: loadgen.Connections, Body: body}
+	h := loadgen.HTTPLoad{URL: url, Path: "/discard", Connections: loadgen.Connections, Body: p.body}
 	bare, err := h.Run(l.Ctx, n, func(int64) {})
 	if err != nil {
 		return nil, err
@@ -195,10 +221,14 @@ func postSingly(l *harness.Env, r *report.Record, n int, path string, body func(
 	}); err != nil {
 		return nil, err
 	}
-	if _, _, err := s.FillFor(loadgen.Nowhere, lines); err != nil {
+	document := loadgen.Configuration(loadgen.Nowhere, "1s")
+	for i := range p.topics {
+		document = bytes.Replace(document, []byte("\ntopics:\n"), fmt.Appendf(nil, "\ntopics:\n  t%d: {template: news}\n", i), 1)
+	}
+	if _, _, err := s.Fill(document, lines); err != nil {
 		return nil, err
 	}
-	h.URL, h.Key, h.Path = s.URL, s.Key, path
+	h.URL, h.Key, h.Path, h.Target = s.URL, s.Key, p.path, p.target
 	bar := l.Progress("post", int64(n))
 	defer bar.End()
 	window := s.OpenWindow(nil)

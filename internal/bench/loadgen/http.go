@@ -125,7 +125,7 @@ func readAnswer(in *bufio.Reader) error {
 		return err
 	}
 	if answer.StatusCode/100 != 2 {
-		return fmt.Errorf("the server answered %s: %s", answer.Status, text)
+		return fmt.Errorf("the server returned %s: %s", answer.Status, text)
 	}
 	if answer.Close {
 		return errors.New("the server closes the connection after one response")

@@ -47,9 +47,36 @@ func RunMinutes(l *harness.Env, r *report.Record) error {
 	if err := s.ToggleProfile(); err != nil {
 		return err
 	}
-	var sending time.Duration
-	var after []float64
-	var mails int64
+	done, err := runMinutes(s, m, func(round int, took time.Duration) {
+		r.AddStage(fmt.Sprintf("minute %d, first quote received to last outcome durable", round), took)
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.ToggleProfile(); err != nil {
+		return err
+	}
+	harness.RecordUsage(r, window.Close())
+	r.Value = done.rate()
+	r.P50Millis, r.P99Millis = report.Percentile(done.quotes, 50), report.Percentile(done.quotes, 99)
+	r.Note("%d minutes of %s quotes, %.1f mails a quote; p50 and p99 are of a quote, from its intake until the outcome of its last mail is durable", minutes, report.Thousands(marketSymbols), float64(done.mails)/(minutes*marketSymbols))
+	r.Note("a minute begins when the mails of the minute before have left; the published figure is over HTTP, this one by mail to the sink")
+	return closeMarket(s, r, m, mailSink)
+}
+
+// minutesDone is what the minutes of quotes led to.
+type minutesDone struct {
+	mails   int64
+	sending time.Duration // of all minutes, from the first quote's intake until the last outcome was durable
+	quotes  []float64     // how long each quote took, in milliseconds, sorted
+}
+
+// rate returns mails per second.
+func (d *minutesDone) rate() float64 { return float64(d.mails) / max(d.sending.Seconds(), 1e-3) }
+
+// runMinutes publishes a quote for each symbol in each minute. A minute begins when the
+// mails of the minute before have left.
+func runMinutes(s *harness.Server, m *stockMarket, minute func(round int, took time.Duration)) (done minutesDone, err error) {
 	for round := range minutes + 1 { // the first round opens the market: no quote was before it
 		var body []byte
 		var wanted []string
@@ -60,37 +87,29 @@ func RunMinutes(l *harness.Env, r *report.Record) error {
 			}
 		}
 		if err := PublishAll(s, body, marketSymbols); err != nil {
-			return err
+			return done, err
 		}
 		if _, err := s.WaitIdle(func(int64) {}); err != nil {
-			return err
+			return done, err
 		}
 		seen := time.Now()
 		all, err := s.Events(wanted)
 		if err != nil {
-			return err
+			return done, err
 		}
 		if round == 0 || len(all) == 0 {
 			continue
 		}
 		took, each := roundTimes(all, seen)
 		for i := range all {
-			mails += all[i].Messages
+			done.mails += all[i].Messages
 		}
-		after = append(after, each...)
-		sending += took
-		r.AddStage(fmt.Sprintf("minute %d, first quote received to last outcome durable", round), took)
+		done.quotes = append(done.quotes, each...)
+		done.sending += took
+		minute(round, took)
 	}
-	if err := s.ToggleProfile(); err != nil {
-		return err
-	}
-	harness.RecordUsage(r, window.Close())
-	r.Value = float64(mails) / max(sending.Seconds(), 1e-3)
-	slices.Sort(after)
-	r.P50Millis, r.P99Millis = report.Percentile(after, 50), report.Percentile(after, 99)
-	r.Note("%d minutes of %s quotes, %.1f mails a quote; p50 and p99 are of a quote, from its intake until the outcome of its last mail is durable", minutes, report.Thousands(marketSymbols), float64(mails)/(minutes*marketSymbols))
-	r.Note("a minute begins when the mails of the minute before have left; the published figure is over HTTP, this one by mail to the sink")
-	return closeMarket(s, r, m, mailSink)
+	slices.Sort(done.quotes)
+	return done, nil
 }
 
 // roundTimes returns how long a round of quotes took, from the intake of the first

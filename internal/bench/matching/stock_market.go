@@ -69,7 +69,13 @@ func marketDefinition() condition.Definition {
 	}
 }
 
+// stockConfiguration returns the document of the stock case.
 func stockConfiguration(relay, retry string) []byte {
+	return stockDocument(relay, fmt.Sprintf("connections: 50, retry: [%s]", retry))
+}
+
+// stockDocument returns it with further settings of the channel.
+func stockDocument(relay, channel string) []byte {
 	d := marketDefinition()
 	rules, _ := json.Marshal(func() (all []map[string]any) { // JSON is valid YAML; marshalling strings cannot fail
 		for _, r := range d.Rules {
@@ -79,7 +85,7 @@ func stockConfiguration(relay, retry string) []byte {
 	}())
 	return fmt.Appendf(nil, `service: %s
 channels:
-  email: {driver: smtp, relay: %q, from: "Alerts <alerts@example.org>", connections: 50, rate: unlimited, retry: [%s]}
+  email: {driver: smtp, relay: %q, from: "Alerts <alerts@example.org>", rate: unlimited, %s}
 topics:
   quote:
     key: %s
@@ -92,7 +98,7 @@ templates:
     text: |
       {{ event.symbol }} is at {{ event.price }}, {{ event.change }} %% since the opening.
       Leave this list: {{ unsubscribe_url }}
-`, loadgen.Service, relay, retry, d.Key, d.Schema, rules)
+`, loadgen.Service, relay, channel, d.Key, d.Schema, rules)
 }
 
 func newStockMarket(n int, seed uint64) *stockMarket {

@@ -16,6 +16,7 @@ const (
 	slowConnections = 500                    // of each node
 	slowSeconds     = 20                     // how long each number of nodes sends
 	mostDelivering  = 3                      // nodes
+	receivers       = 2000                   // of D6: each gets many messages, so that their connections are used again
 )
 
 // RunSlowRelay is K2.
@@ -36,7 +37,7 @@ func RunSlowReceivers(l *harness.Env, r *report.Record) error {
 		plan.LinesFor = func(p *harness.Sink) (string, error) {
 			path := l.File("receivers.ndjson")
 			_, err := loadgen.WriteLines(path, n, func(dst []byte, i int) []byte {
-				return fmt.Appendf(dst, `{"topic":"news","channel":"email","to":"http://127.0.%d.%d:%s/p%d","filter":%q}`+"\n", 1+i%200, 1+i/200%200, p.Port, i, loadgen.NotifyFilter)
+				return fmt.Appendf(dst, `{"topic":"news","channel":"email","to":"http://127.0.%d.%d:%s/p%d","filter":%q}`+"\n", 1+i%receivers/200, 1+i%200, p.Port, i, loadgen.NotifyFilter)
 			})
 			return path, err
 		}
@@ -81,7 +82,7 @@ func runSlow(l *harness.Env, r *report.Record, prepare func(plan *harness.Broadc
 		noteCPU(r, y.at, b, n)
 		used.Add(b.WindowUsage)
 	}
-	r.Note("each message is answered after %v: a node with %d connections can send at most %s messages/s; the limit is the rate of one node times the number of nodes", slowDelay, slowConnections, report.Figure(most))
+	r.Note("the reply to each message takes %v: a node with %d connections can send at most %s messages/s; the limit is the rate of one node times the number of nodes", slowDelay, slowConnections, report.Figure(most))
 	harness.RecordUsage(r, used)
 	return report.FirstError(r.UsePoint(at), w)
 }

@@ -17,9 +17,8 @@ func TestTheClockOfABatchStopsWhenTheOutcomesAreDurable(t *testing.T) {
 	var r report.Record
 	addStages(&r, &times)
 	benchtest.AfterCommits(t, "M1", time.Duration(r.Value*float64(time.Millisecond)), 2)
-	for i, stage := range r.Stages {
-		if commits := []int{0, 0, 1, 1}[i]; stage.Millis < report.Millis(time.Duration(commits)*benchtest.SlowCommit)-10 {
-			t.Errorf("%s took %v ms, with %d commits", stage.Name, stage.Millis, commits)
-		}
-	}
+	// The last two stages meet at a poll, which may come late: together they have both commits.
+	generate, deliver := r.Stages[2].Millis, r.Stages[3].Millis
+	benchtest.AfterCommits(t, r.Stages[2].Name, time.Duration(generate*float64(time.Millisecond)), 1)
+	benchtest.AfterCommits(t, r.Stages[2].Name+" and "+r.Stages[3].Name, time.Duration((generate+deliver)*float64(time.Millisecond)), 2)
 }

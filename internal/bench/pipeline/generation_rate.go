@@ -253,6 +253,6 @@ func RunGenerationThreads(l *harness.Env, r *report.Record) error {
 		}
 	}
 	harness.RecordUsage(r, used)
-	r.Note("threads are those of the whole server (GOMAXPROCS), since one goroutine makes the notifications of a lane; each point has %d events, one after the other", times)
+	r.Note("threads are those of the whole server (GOMAXPROCS), because one goroutine makes the notifications of a lane; each point has %d events, one after the other", times)
 	return report.FirstError(r.UsePoint(at), w)
 }

@@ -83,13 +83,9 @@ func BareHTTP(l *harness.Env) (*harness.Process, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	line, err := c.ReadLine()
-	if err != nil {
-		return nil, "", err
-	}
 	var at httpAddress
-	if err := json.Unmarshal(line, &at); err != nil {
-		return nil, "", c.WithLog(err)
+	if err := c.ReadJSON(&at); err != nil {
+		return nil, "", err
 	}
 	return c, at.URL, nil
 }

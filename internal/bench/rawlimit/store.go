@@ -153,16 +153,12 @@ func raw(l *harness.Env, part string, count, bytes int) (perSecond float64, err 
 	if err != nil {
 		return 0, err
 	}
-	line, err := c.ReadLine()
-	if err != nil {
+	var took RawTime
+	if err := c.ReadJSON(&took); err != nil {
 		return 0, err
 	}
-	var took RawTime
-	if err := json.Unmarshal(line, &took); err != nil {
-		return 0, c.WithLog(err)
-	}
 	if took.Seconds <= 0 {
-		return 0, c.WithLog(fmt.Errorf("the measured time is not positive: %s", line))
+		return 0, c.WithLog(fmt.Errorf("the measured time is not positive: %g s", took.Seconds))
 	}
 	return float64(count) / took.Seconds, c.Wait()
 }

@@ -7,7 +7,7 @@ import (
 
 // A Goal is a bound that a figure of a run in full size should reach.
 type Goal struct {
-	Of      string  `json:"of"` // value, ratio, p99_ms, rss_mb or refused
+	Of      string  `json:"of"` // value, ratio, p99_ms, rss_mb, growth_mb or refused
 	AtLeast float64 `json:"at_least,omitempty"`
 	AtMost  float64 `json:"at_most,omitempty"`
 }
@@ -21,6 +21,8 @@ func (g Goal) figureOf(r *Record) float64 {
 		return r.P99Millis
 	case "rss_mb":
 		return r.RSSMiB
+	case "growth_mb":
+		return r.GrowthMiB
 	case "refused":
 		return r.Refused
 	}
@@ -46,6 +48,8 @@ func (g Goal) text(unit string) string {
 		return fmt.Sprintf("p99 %s %s ms", sign, Figure(bound))
 	case "rss_mb":
 		return fmt.Sprintf("memory %s %s MiB", sign, Figure(bound))
+	case "growth_mb":
+		return fmt.Sprintf("growth %s %s MiB/day", sign, Figure(bound))
 	case "refused":
 		return fmt.Sprintf("refused %s %s %%", sign, Figure(100*bound))
 	}

@@ -5,7 +5,7 @@ import (
 )
 
 func TestAGoalIsMissedBelowItsLeastAndAboveItsMost(t *testing.T) {
-	r := Record{Value: 10, P99Millis: 60, Ratio: 0.9, RSSMiB: 100, Refused: 0.002}
+	r := Record{Value: 10, P99Millis: 60, Ratio: 0.9, RSSMiB: 100, GrowthMiB: 201, Refused: 0.002}
 	for _, c := range []struct {
 		goal   Goal
 		missed bool
@@ -16,6 +16,7 @@ func TestAGoalIsMissedBelowItsLeastAndAboveItsMost(t *testing.T) {
 		{Goal{Of: "p99_ms", AtMost: 50}, true, "p99 ≤ 50.0 ms"},
 		{Goal{Of: "ratio", AtLeast: 0.95}, true, "value/limit ≥ 0.95"},
 		{Goal{Of: "rss_mb", AtMost: 400}, false, "memory ≤ 400 MiB"},
+		{Goal{Of: "growth_mb", AtMost: 200}, true, "growth ≤ 200 MiB/day"},
 		{Goal{Of: "refused", AtMost: 0.001}, true, "refused ≤ 0.1 %"},
 	} {
 		if c.goal.missed(&r) != c.missed || c.goal.text("mails/s") != c.text {

@@ -273,7 +273,7 @@ func (c *Catalog) withTables(page string, all []Record) (string, error) {
 	before, rest, found := strings.Cut(page, tablesBegin+"\n")
 	_, after, closed := strings.Cut(rest, tablesEnd)
 	if !found || !closed {
-		return "", fmt.Errorf("the page has no lines %q and %q: add them where the tables belong", tablesBegin, tablesEnd)
+		return "", fmt.Errorf("the page does not contain both lines %q and %q: add them where the tables belong", tablesBegin, tablesEnd)
 	}
 	var tables strings.Builder
 	if err := c.WriteMarkdown(&tables, all); err != nil {

@@ -40,7 +40,8 @@ type Record struct {
 	RSSMiB     float64        `json:"rss_mb"` // peak of the server
 	Lost       int64          `json:"lost"`
 	Duplicates int64          `json:"duplicates"`
-	Refused    float64        `json:"refused,omitempty"` // share of the messages that the next hop refused because there were too many in a second
+	Refused    float64        `json:"refused,omitempty"`   // share of the messages that the next hop refused because there were too many in a second
+	GrowthMiB  float64        `json:"growth_mb,omitempty"` // of the server's memory in a day
 	Durability string         `json:"durability"`
 	At         time.Time      `json:"at"`
 	Call       time.Time      `json:"call,omitzero"` // when the command began that made the record: its runs belong together

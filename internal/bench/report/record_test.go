@@ -84,7 +84,7 @@ func TestPercentilesAreOfSortedValues(t *testing.T) {
 }
 
 func TestFiguresAreReadable(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 0.0451: "0.045", 9.87: "9.9", 99.94: "99.9", 233: "233", 1234567.8: "1,234,568", -1000: "-1,000"} {
+	for v, want := range map[float64]string{0: "0", 0.0451: "0.045", 9.87: "9.9", 98.94: "98.9", 99.94: "99.94", 233: "233", 1234567.8: "1,234,568", -1000: "-1,000"} {
 		if got := Figure(v); got != want {
 			t.Errorf("%v: got %q, want %q", v, got, want)
 		}

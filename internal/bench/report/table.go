@@ -9,13 +9,15 @@ import (
 	"text/tabwriter"
 )
 
-// Figure formats a number: 43,210 or 12.3 or 0.045.
+// Figure formats a number: 43,210 or 99.95 or 12.3 or 0.045.
 func Figure(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0:
 		return "0"
 	case a >= 100:
 		return Thousands(int64(math.Round(v)))
+	case a > 99: // a percentage close to 100 is told apart from it
+		return strconv.FormatFloat(v, 'f', 2, 64)
 	case a >= 1:
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}

@@ -10,7 +10,6 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/inputerror"
-	"fanfare.dev/fanfare/internal/people/addresskind"
 )
 
 func (pl *Plan) channel(name string, spec *document.ChannelSpec) {
@@ -30,7 +29,7 @@ func (pl *Plan) channel(name string, spec *document.ChannelSpec) {
 		if len(changed) == 0 {
 			return
 		}
-		if addresskind.OfDriver(old.Driver) != addresskind.OfDriver(ch.Driver) {
+		if old.AddressKind() != ch.AddressKind() {
 			pl.fail(at+"/driver", inputerror.Invalid("", "create another channel", "the driver cannot be changed from %s to %s, because they use different kinds of addresses", old.Driver, ch.Driver))
 		}
 		ch.Number = old.Number

@@ -38,7 +38,7 @@ func (pl *Plan) approvalNotes() (notes []string) {
 func (pl *Plan) fileNotes() (notes []string) {
 	var programs []string
 	for _, ch := range catalog.SortedValues(pl.Service.Channels) {
-		if ch.Driver == "webhook" {
+		if ch.SendsDocuments() {
 			programs = append(programs, ch.Name)
 		}
 	}
@@ -55,7 +55,7 @@ func (pl *Plan) fileNotes() (notes []string) {
 // topic, but an author who writes only a part of it probably wants to keep the rest.
 func (pl *Plan) templateNotes() (notes []string) {
 	before := pl.From.Services[pl.Service.Name]
-	if before == nil || !slices.ContainsFunc(catalog.SortedValues(pl.Service.Channels), func(ch *catalog.Channel) bool { return ch.Driver != "webhook" }) {
+	if before == nil || !slices.ContainsFunc(catalog.SortedValues(pl.Service.Channels), func(ch *catalog.Channel) bool { return !ch.SendsDocuments() }) {
 		return nil // programs need no template
 	}
 	for _, name := range slices.Sorted(maps.Keys(pl.Document.Topics)) {

@@ -76,6 +76,9 @@ func New(opt *Options, from *catalog.Snapshot, actor *audit.Actor, d *document.D
 	for _, name := range slices.Sorted(maps.Keys(d.Channels)) {
 		pl.channel(name, d.Channels[name])
 	}
+	for _, name := range slices.Sorted(maps.Keys(d.Workers)) {
+		pl.worker(name, d.Workers[name])
+	}
 	for _, name := range slices.Sorted(maps.Keys(d.Templates)) {
 		pl.template(name, d.Templates[name])
 	}
@@ -83,6 +86,7 @@ func New(opt *Options, from *catalog.Snapshot, actor *audit.Actor, d *document.D
 		pl.topic(name, d.Topics[name])
 	}
 	pl.references()
+	pl.workerReferences()
 	if len(pl.errs) == 0 {
 		pl.dryRun()
 	}
@@ -224,6 +228,7 @@ const maxAuditValueBytes = 200
 // contain an address.
 var hiddenFields = map[string]bool{
 	"subject": true, "text": true, "html": true, "json": true, "markdown": true, "page": true, "partials": true, "locales": true, "devices": true, // of templates
+	"command": true, "environment": true, "prepare": true, "release": true, // of workers
 	"from": true, "sender": true, "reply_to": true, "username": true, "relays": true, // of channels
 }
 

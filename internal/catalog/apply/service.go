@@ -57,6 +57,9 @@ func (pl *Plan) deleteService() {
 	for _, t := range catalog.SortedValues(pl.Service.Topics) {
 		pl.topic(t.Name, &document.TopicSpec{Delete: true})
 	}
+	for _, w := range catalog.SortedValues(pl.Service.Workers) {
+		pl.worker(w.Name, &document.WorkerSpec{Delete: true})
+	}
 	for _, t := range catalog.SortedValues(pl.Service.Templates) {
 		pl.template(t.Name, &document.TemplateSpec{Delete: true})
 	}
@@ -95,7 +98,7 @@ func (pl *Plan) setBudget() (change audit.FieldChange, changed bool) {
 	case is > catalog.MaxBudget:
 		pl.fail("/matching_budget", inputerror.Invalid("", fmt.Sprintf("use at most %s", catalog.Duration(catalog.MaxBudget)), "a budget of %s per event is too high", catalog.Duration(is)))
 	case pl.actor != nil && pl.actor.Tenant != "" && is > was:
-		pl.fail("/matching_budget", &fanfare.Error{Code: fanfare.Forbidden, Hint: "use a key for all services to raise it",
+		pl.fail("/matching_budget", &fanfare.Error{Code: fanfare.Forbidden, Hint: "to raise it, use a key that is valid for all services",
 			Message: "the budget protects other services: a key for a single service cannot raise it"})
 	}
 	return audit.FieldChange{Field: "matching_budget", Old: catalog.Duration(was).String(), New: catalog.Duration(pl.Service.Budget()).String()}, true

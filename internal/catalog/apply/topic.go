@@ -94,6 +94,7 @@ func (pl *Plan) checkTopic(at string, t *catalog.Topic) {
 	}
 	pl.checkDigestKey(at, t)
 	pl.checkCadence(at, t)
+	pl.checkFilter(at, t)
 }
 
 func (pl *Plan) deletedTopic(name string) *catalog.Topic {
@@ -183,6 +184,15 @@ func ruleOrder(rules []catalog.RuleBody) string {
 func (pl *Plan) checkCadence(at string, t *catalog.Topic) {
 	if err := t.CheckCadence(t.Cadence); err != nil {
 		pl.fail(at, err)
+	}
+}
+
+// checkFilter refuses a filter of a topic with a digest: the run of a digest reports the events of several topics, whose
+// filters could differ.
+func (pl *Plan) checkFilter(at string, t *catalog.Topic) {
+	if t.Filter != "" && !t.Digest.IsZero() {
+		pl.fail(at, inputerror.Invalid("/filter", "remove filter or digest; a formatter can return an error for a recipient who must not get the digest",
+			"topic %s has a digest, so it cannot have a filter", inputerror.Quote(t.Name)))
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 func (p *reader) channel(n node) *ChannelSpec {
 	c := &ChannelSpec{}
 	all := fieldReaders{
-		"driver":       func(v node) { c.Driver = v.choice("smtp", "file", "webhook") },
+		"driver":       func(v node) { c.Driver = v.choice("smtp", "file", "inbox", "webhook", "worker") },
 		"title":        func(v node) { c.Title = v.label(catalog.MaxLabelTitle) },
 		"delete":       func(v node) { c.Delete = v.yes() },
 		"from":         func(v node) { c.From = v.mailbox() },
@@ -46,7 +46,7 @@ func (p *reader) channel(n node) *ChannelSpec {
 		driver = node{Node: pair.Value, p: &quiet}.text()
 	}
 	limitFields(c, driver, all)
-	unknown := driver != "smtp" && driver != "file" && driver != "webhook" // which is what is wrong then, and no field
+	unknown := !slices.Contains([]string{"smtp", "file", "inbox", "webhook", "worker"}, driver) // which is what is wrong then, and no field
 	if driver == "smtp" || unknown {
 		all["relay"] = func(v node) { c.Relay = v.hostPort() }
 		all["relays"] = func(v node) { c.Relays = v.relays() }
@@ -60,12 +60,30 @@ func (p *reader) channel(n node) *ChannelSpec {
 		all["multicast"] = func(v node) { c.Multicast = v.number(1, maxMulticast) }
 		c.TLS, c.Grouping, c.Rate = "opportunistic", "auto", defaultRate
 	}
+	if driver == "inbox" || unknown {
+		all["keep"] = func(v node) { c.Keep = v.duration() }
+	}
+	if driver == "smtp" || driver == "file" || unknown {
+		all["submission"] = func(v node) {
+			v.each(func(one node) {
+				if domain := one.domain(); !slices.Contains(c.Submission, domain) {
+					c.Submission = append(c.Submission, domain)
+				}
+			})
+		}
+	}
 	if driver == "file" || unknown {
 		all["path"] = func(v node) { c.Path = v.path() }
 	}
 	c.Connections, c.SendTimeout, c.Expiry, c.Retry = defaultConnections, defaultSendTimeout, defaultExpiry, defaultRetry
 	if driver == "webhook" || unknown {
 		webhookFields(c, all)
+	}
+	if driver == "worker" || unknown {
+		all["worker"] = func(v node) { c.Worker = v.line() }
+		all["addresses"] = func(v node) { c.Addresses = v.choice("mail", "url") }
+		all["batch"] = func(v node) { c.Batch = v.number(1, maxWorkerBatch) }
+		c.Addresses, c.Batch = "mail", defaultWorkerBatch
 	}
 	if driver == "webhook" {
 		c.SendTimeout, c.ConnectTimeout = defaultAnswerTimeout, defaultConnectTimeout
@@ -80,8 +98,8 @@ func (p *reader) channel(n node) *ChannelSpec {
 		c.ChannelSettings = catalog.ChannelSettings{}
 		return c
 	}
-	n.needs("driver", "use smtp, file or webhook")
-	if driver != "webhook" {
+	n.needs("driver", "use smtp, file, inbox, webhook or worker")
+	if driver != "webhook" && c.Addresses != "url" {
 		n.needs("from", "such as Example <news@example.org>")
 	}
 	switch c.Driver {
@@ -91,6 +109,8 @@ func (p *reader) channel(n node) *ChannelSpec {
 		n.relayed(c)
 	case "file":
 		n.needs("path", "set it to the directory for the mail files")
+	case "worker":
+		n.needs("worker", "set it to the name of a worker of the service")
 	}
 	return c
 }
@@ -105,7 +125,7 @@ func (n node) needs(field, hint string) {
 func (n node) mailbox() string {
 	s := n.line()
 	if _, err := mail.ParseAddress(s); err != nil {
-		n.fault("write it as Name <name@example.org>", "%s is not a mail address", inputerror.Quote(s))
+		n.fault("write it as Name <name@example.org>", "%s is not an email address", inputerror.Quote(s))
 	}
 	return s
 }
@@ -304,7 +324,7 @@ func (n node) dailyQuota() (q catalog.DailyQuota) {
 		"zone": func(v node) {
 			q.Zone = v.line()
 			if _, err := time.LoadLocation(q.Zone); err != nil || q.Zone == "Local" {
-				v.fault("write it as Europe/London", "%s is not a time zone", inputerror.Quote(q.Zone))
+				v.fault("use a name from the IANA time zone database, such as Europe/London", "%s is not a time zone", inputerror.Quote(q.Zone))
 			}
 		},
 	})

@@ -19,6 +19,12 @@ const (
 // accepts 100 (RFC 5321, section 4.5.3.1.8).
 const maxMulticast = 1000
 
+// The messages in a request to a worker.
+const (
+	defaultWorkerBatch = 50
+	maxWorkerBatch     = 1000
+)
+
 // defaultRate is low, because the limits of an unknown relay are unknown. An operator who
 // knows the relay raises it.
 var defaultRate = catalog.Rate{Count: 30, Per: time.Second}

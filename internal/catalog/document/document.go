@@ -99,6 +99,7 @@ type Document struct {
 	Channels  map[string]*ChannelSpec  `json:"channels,omitempty"`
 	Topics    map[string]*TopicSpec    `json:"topics,omitempty"`
 	Templates map[string]*TemplateSpec `json:"templates,omitempty"`
+	Workers   map[string]*WorkerSpec   `json:"workers,omitempty"`
 
 	// MatchingBudget is the maximum matching cost of an event for unindexed conditions. nil leaves it
 	// unchanged, and 0 is the default.
@@ -132,13 +133,19 @@ type Document struct {
 }
 
 func newDocument() *Document {
-	return &Document{Channels: map[string]*ChannelSpec{}, Topics: map[string]*TopicSpec{}, Templates: map[string]*TemplateSpec{},
+	return &Document{Channels: map[string]*ChannelSpec{}, Topics: map[string]*TopicSpec{}, Templates: map[string]*TemplateSpec{}, Workers: map[string]*WorkerSpec{},
 		positions: map[string]position{}}
 }
 
 // A ChannelSpec describes a channel in a document.
 type ChannelSpec struct {
 	catalog.ChannelSettings
+	Delete bool `json:"delete,omitempty"`
+}
+
+// A WorkerSpec describes a worker in a document.
+type WorkerSpec struct {
+	catalog.WorkerSettings
 	Delete bool `json:"delete,omitempty"`
 }
 
@@ -182,7 +189,7 @@ type position struct{ line, column int }
 // A Member identifies one object of the configuration.
 type Member struct {
 	Service string
-	Kind    string // service, channel, topic, rule, template, or draft, which has the name of its template
+	Kind    string // service, channel, topic, rule, template, worker, or draft, which has the name of its template
 	Name    string // of a service: its own; of a rule: that of the topic
 	Rule    string // of a rule
 }
@@ -247,6 +254,11 @@ func ParseMember(m Member, text []byte, dir string) (*Document, error) {
 		}
 	case catalog.KindChannel:
 		d.Channels[m.Name] = p.channel(n)
+	case catalog.KindWorker:
+		for _, name := range []string{"service", "sessions", "queued", "running", "instances", "wanted"} {
+			p.shown[name] = func(node) {}
+		}
+		d.Workers[m.Name] = p.worker(n)
 	case catalog.KindTopic:
 		t := p.topic(n)
 		if n.has("rules") {
@@ -286,6 +298,8 @@ func (m Member) pointer() string {
 	switch m.Kind {
 	case catalog.KindChannel:
 		return inputerror.Pointer("channels", m.Name)
+	case catalog.KindWorker:
+		return inputerror.Pointer("workers", m.Name)
 	case catalog.KindTopic:
 		return inputerror.Pointer("topics", m.Name)
 	case catalog.KindRule:
@@ -305,6 +319,8 @@ func (m Member) Deletion() *Document {
 		d.DeleteService = true
 	case catalog.KindChannel:
 		d.Channels[m.Name] = &ChannelSpec{Delete: true}
+	case catalog.KindWorker:
+		d.Workers[m.Name] = &WorkerSpec{Delete: true}
 	case catalog.KindTopic:
 		d.Topics[m.Name] = &TopicSpec{Delete: true}
 	case catalog.KindRule:

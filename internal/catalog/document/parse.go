@@ -155,6 +155,9 @@ func (p *reader) document(n node) {
 		"channels": func(v node) {
 			v.members(func(name string, v node) { p.doc.Channels[name] = p.channel(v) })
 		},
+		"workers": func(v node) {
+			v.members(func(name string, v node) { p.doc.Workers[name] = p.worker(v) })
+		},
 		"topics": func(v node) {
 			v.members(func(name string, v node) { p.doc.Topics[name] = p.topic(v) })
 		},
@@ -191,6 +194,7 @@ func (p *reader) topic(n node) *TopicSpec {
 		"digest":      func(v node) { t.Digest = v.digest() },
 		"cadence":     func(v node) { t.Cadence = v.cadence() },
 		"generation":  func(v node) { t.Generation = v.generation() },
+		"filter":      func(v node) { t.Filter = v.name() },
 		"signup":      func(v node) { t.Signup = v.signup() },
 		"schema":      func(v node) { t.Schema = v.json() },
 		"schema_file": func(v node) { t.Schema = v.jsonFile() },
@@ -245,6 +249,7 @@ func (p *reader) template(n node) *TemplateSpec {
 	known["page"] = func(v node) { t.Page = v.text() }
 	known["page_file"] = func(v node) { t.Page = v.file() }
 	known["partials"] = func(v node) { t.Partials = v.partials() }
+	known["formatter"] = func(v node) { t.Formatter = v.name() }
 	known["delete"] = func(v node) { t.Delete = v.yes() }
 	n.words(&w, known)
 	n.oneOf("page", "page_file")

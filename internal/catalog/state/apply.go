@@ -176,7 +176,7 @@ func (r *Catalog) DraftFiles(service, name string, parts catalog.TemplateParts) 
 func (r *Catalog) File(ctx context.Context, sum fanfare.Sum) ([]byte, error) {
 	content, err := r.opt.Store.File(ctx, sum)
 	if err == nil && fanfare.SumOf(content) != sum {
-		err = &fanfare.Error{Code: fanfare.NotFound, Message: "a file of the template is missing in the store: " + sum.String()}
+		err = &fanfare.Error{Code: fanfare.NotFound, Message: "a file of the template is missing from the store: " + sum.String()}
 	}
 	return content, err
 }

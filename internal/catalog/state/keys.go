@@ -94,7 +94,7 @@ func (r *Catalog) CreateKey(ctx context.Context, service string, settings KeySet
 	var made Key
 	err := r.writer.Run(ctx, func() error {
 		if r.keyring.len() >= maxKeys {
-			return &fanfare.Error{Code: fanfare.TooLarge, Message: "the server has too many keys", Hint: "delete unused keys"}
+			return &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("the server has %d keys, the maximum", maxKeys), Hint: "delete unused keys"}
 		}
 		if service != "" {
 			if _, err := r.config.Load().Service(service); err != nil {
@@ -277,7 +277,7 @@ func (r *Catalog) keepAdminKey(was, now *storedKey) error {
 			return nil
 		}
 	}
-	return &fanfare.Error{Code: fanfare.Conflict, Message: "this is the last admin key for all services", Hint: "create another admin key first, or rotate this one"}
+	return &fanfare.Error{Code: fanfare.Conflict, Message: "the key must remain usable: it is the last valid operator key", Hint: "create another operator key first, or rotate this one"}
 }
 
 // storeKey stores k with b, and then publishes it. It runs in the writer.

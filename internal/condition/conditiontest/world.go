@@ -271,7 +271,7 @@ func (w *World) compare() error {
 		got := found[place*words : (place+1)*words]
 		if s.parsed == nil {
 			if slices.ContainsFunc(got, func(word uint64) bool { return word != 0 }) {
-				return fmt.Errorf("place %d is free, but an event leads to it", place)
+				return fmt.Errorf("slot %d is free, but an event matches it", place)
 			}
 			continue
 		}

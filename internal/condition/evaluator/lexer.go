@@ -272,7 +272,7 @@ func unescape(content string, isBytes bool) (decoded, problem string) {
 		text := content[at+1 : at+1+digits]
 		code, err := strconv.ParseUint(text, base, 32)
 		if err != nil || strings.ContainsAny(text, "+-_") {
-			return "", fmt.Sprintf("the escape sequence \\%c has no valid digits", c)
+			return "", fmt.Sprintf("the escape sequence \\%c must be followed by %d valid digits", c, digits)
 		}
 		at += digits
 		switch {

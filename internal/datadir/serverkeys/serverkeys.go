@@ -111,7 +111,7 @@ func (k *Keys) Adopt(ctx context.Context, shared Shared, sealer Sealer) error {
 			return err
 		}
 		if key.saved && !hmac.Equal(bytes, key.Bytes) {
-			return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("%s differs from the key of the other nodes", key.path),
+			return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the key in %s differs from that of the other nodes", key.path),
 				Hint: "use an empty data_dir for a new node; the keys of the cluster are in the database"}
 		}
 		key.Bytes, key.made = bytes, false
@@ -149,7 +149,7 @@ func (k *Keys) Check(suppressed int, linked bool, signedChannels int) error {
 
 func (k *Key) missing(why, consequence string) error {
 	dir, name := filepath.Split(k.path)
-	return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("%s is missing in %s: %s", name, filepath.Clean(dir), why),
+	return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("%s is missing from %s: %s", name, filepath.Clean(dir), why),
 		Hint: fmt.Sprintf("copy %[1]s, %[2]s and %[5]s from the data directory that was used with this database, or extract them from a backup (tar xf BACKUP %[1]s %[2]s %[5]s); if the key is lost, create a new one (head -c 32 /dev/urandom > %[3]s): %[4]s",
 			linkFile, suppressionFile, name, consequence, webhookFile)}
 }

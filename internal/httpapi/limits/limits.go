@@ -86,7 +86,7 @@ func (g *KeyLimits) Acquire(h http.Header, key string, now time.Time) (*KeyLimit
 		h["Ratelimit-Policy"] = g.policy
 		h["Ratelimit"] = []string{`"key";r=` + strconv.FormatInt(left, 10) + ";t=" + strconv.FormatInt(httpio.WholeSeconds(t), 10)}
 		if wait > 0 {
-			return nil, &fanfare.Error{Code: fanfare.RateLimited, Message: "this key has exceeded its rate of " + strconv.Itoa(g.limits.RatePerSecond) + " requests per second",
+			return nil, &fanfare.Error{Code: fanfare.RateLimited, Message: "this key has exceeded its rate limit of " + strconv.Itoa(g.limits.RatePerSecond) + " requests per second",
 				Hint: "wait as long as Retry-After specifies; send many events or subscriptions in one NDJSON request", RetryAfter: wait}
 		}
 	}

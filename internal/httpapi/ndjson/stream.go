@@ -334,15 +334,15 @@ var (
 func bodyEndError(err error) error {
 	switch {
 	case errors.Is(err, errStopping):
-		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "the lines before this one have responses; send the rest again shortly"}
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "the lines before this one have been answered; send this line and the rest again in a moment"}
 	case errors.Is(err, errBulkTooLarge):
-		return &fanfare.Error{Code: fanfare.TooLarge, Message: "the body is larger than 4 GiB", Hint: "the lines before this one have responses; send the rest in another request"}
+		return &fanfare.Error{Code: fanfare.TooLarge, Message: "the body is larger than 4 GiB", Hint: "the lines before this one have been answered; send the rest in another request"}
 	}
 	broken := httpio.BodyError(err, maxBulkBytes)
-	broken.Hint = "the lines before this one have responses; send the rest again"
+	broken.Hint = "the lines before this one have been answered; send this line and the rest again"
 	return broken
 }
 
 func longLine(limitBytes int) error {
-	return &fanfare.Error{Code: fanfare.TooLarge, Message: "the line is longer than " + strconv.Itoa(limitBytes) + " bytes", Hint: "send one JSON object per line"}
+	return &fanfare.Error{Code: fanfare.TooLarge, Message: "the line is longer than " + strconv.Itoa(limitBytes) + " bytes", Hint: "send one JSON object per line, each shorter than this limit"}
 }

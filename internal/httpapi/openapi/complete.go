@@ -168,6 +168,9 @@ func codesOf(method string, op *huma.Operation) []fanfare.Code {
 	if method != http.MethodGet && op.Security != nil {
 		list = append(list, fanfare.Conflict)
 	}
+	if op.Responses["101"] != nil {
+		list = append(list, fanfare.UpgradeRequired)
+	}
 	if op.RequestBody != nil {
 		list = append(list, fanfare.TooLarge, fanfare.DiskFull)
 	}
@@ -228,6 +231,8 @@ func tags() []*huma.Tag {
 		{Name: "messages", Description: "Messages to named recipients, without a subscription."},
 		{Name: "templates", Description: "Templates of messages."},
 		{Name: "traces", Description: "The state of events, messages and deliveries."},
+		{Name: "mailboxes", Description: "The mailboxes of subscribers, which mail programs open."},
+		{Name: "sessions", Description: "Sessions that pass requests to the instances of workers."},
 		{Name: "operations", Description: "The state of the server, pauses and rates."},
 		{Name: "recipients", Description: "The pages of recipients."},
 		{Name: "reference", Description: "Documentation, health and metrics of the server."},

@@ -35,7 +35,7 @@ Every response with a status of 400 or above is a problem document (RFC 9457, ` 
 - ` + "`detail`" + ` describes the error, and ` + "`hint`" + ` the remedy. Their wording can change in a later release.
 - ` + "`pointer`" + ` (RFC 6901), ` + "`line`" + ` and ` + "`column`" + ` give the position in the input; ` + "`errors`" + ` lists further errors.
 - ` + "`type`" + ` is a link to the code on the page /errors of the server.
-- ` + "`request_id`" + ` is the id from the header X-Request-Id; the server log has it too.
+- ` + "`request_id`" + ` is the id from the header X-Request-Id; it is also in the server log.
 
 | code | status | meaning | what to do |
 |---|---|---|---|

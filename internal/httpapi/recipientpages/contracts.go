@@ -89,6 +89,8 @@ type Preferences struct {
 	Locales  []string
 	List     []pages.Preference
 	Late     bool // the link has expired: the page only offers a new one
+
+	MailPrograms bool // the page offers a link to set up mail programs
 }
 
 // PreferenceChange has the changes that a recipient made on the page.

@@ -64,6 +64,7 @@ type Handlers struct {
 	Unsubscriber Unsubscriber
 	Signups      Signups
 	Choices      Choices
+	MailPrograms MailPrograms
 	From         func(*http.Request) netip.Addr // the address of the client
 	Now          func() time.Time
 	limits       *signupLimits

@@ -25,7 +25,7 @@ func preferencesPage(shown *Preferences) *pages.Page {
 			Form: &pages.Button{Label: pages.Say("late_button")}}
 	}
 	p := &pages.Page{Kind: pages.Preferences, Site: shown.Site, Locale: shown.Locale, Title: pages.Say("preferences_title"),
-		Form: &pages.PreferencesForm{List: shown.List, Locale: shown.Locale, TimeZone: shown.TimeZone}}
+		Form: &pages.PreferencesForm{List: shown.List, Locale: shown.Locale, TimeZone: shown.TimeZone, MailPrograms: shown.MailPrograms}}
 	if form, _ := p.Form.(*pages.PreferencesForm); len(shown.Locales) > 1 {
 		form.Locales = shown.Locales
 	}
@@ -51,6 +51,9 @@ func (h *Handlers) ChangePreferences(ctx context.Context, w http.ResponseWriter,
 	}
 	if sent.Get("do") == "move" {
 		return h.askMove(ctx, &shown, token, strings.TrimSpace(sent.Get("to")))
+	}
+	if sent.Get("do") == "programs" {
+		return h.invite(ctx, &shown, token)
 	}
 	if sent.Get("do") != "save" {
 		return preferencesPage(&shown), nil

@@ -8,7 +8,7 @@ import (
 // A Service is a tenant: it owns topics, subscribers, templates, channels and keys.
 type Service struct {
 	Name  string `json:"name,omitempty" doc:"a to z, 0 to 9 and _ . -, at most 64 characters; can be omitted if the path contains it"`
-	Title string `json:"title,omitempty" maxLength:"512" doc:"name for people"`
+	Title string `json:"title,omitempty" maxLength:"512" doc:"display name"`
 
 	MatchingBudget string `json:"matching_budget,omitempty" doc:"limit for the cost per event of all conditions that no index covers, such as 500us; at most 100ms, default: 1ms"`
 
@@ -27,7 +27,7 @@ type Service struct {
 // A Topic is a named kind of event.
 type Topic struct {
 	Name             string          `json:"name,omitempty" doc:"can be omitted if the path contains it"`
-	Title            string          `json:"title,omitempty" doc:"name for people"`
+	Title            string          `json:"title,omitempty" doc:"display name"`
 	Lane             string          `json:"lane,omitempty" enum:"urgent,normal,bulk" doc:"lane of its messages; default: normal"`
 	Schema           json.RawMessage `json:"schema,omitempty" doc:"JSON Schema of the event data; default: any data"`
 	Key              string          `json:"key,omitempty" doc:"field of the data that identifies the object of an event, such as symbol or quote.symbol; crosses(event.price, level) compares an event with the previous event of the same key"`
@@ -40,6 +40,7 @@ type Topic struct {
 	Generation string      `json:"generation,omitempty" doc:"which events have their messages generated together: continuous (all events that are waiting), per_change (each event separately), or a window of 1s to 10s (all events of the window, when it ends); default: continuous"`
 	Digest     *Digest     `json:"digest,omitempty" doc:"how events that wait for a cadence are combined into one message; default: every subscription is immediate"`
 	Cadence    string      `json:"cadence,omitempty" doc:"cadence of new subscriptions that do not specify one, such as daily 08:00; default: immediate"`
+	Filter     string      `json:"filter,omitempty" doc:"worker that can remove recipients of each event before anything is sent to them; not for a topic with a digest"`
 
 	Signup *Signup `json:"signup,omitempty" doc:"how people can subscribe themselves; default: they cannot. A request may also give true"`
 
@@ -129,6 +130,8 @@ type TemplateParts struct {
 
 	Partials map[string]string `json:"partials,omitempty" doc:"texts for {% render %}, by name"`
 
+	Formatter string `json:"formatter,omitempty" doc:"worker that formats each message; the parts read its response in the variable formatted, and can be omitted if it returns subject, text and html"`
+
 	TemplateFiles
 	TemplateVariants
 }
@@ -137,11 +140,12 @@ type TemplateParts struct {
 // passwords: password_env or password_file specify where the server reads them.
 type ChannelSettings struct {
 	Name         string   `json:"name,omitempty" doc:"can be omitted if the path contains it"`
-	Driver       string   `json:"driver" doc:"smtp, file or webhook"`
+	Driver       string   `json:"driver" doc:"smtp, file, inbox, webhook or worker"`
 	Title        string   `json:"title,omitempty" minLength:"1" maxLength:"100" doc:"name shown to recipients who choose a channel; default: Email or Webhook"`
 	Relay        string   `json:"relay,omitempty" doc:"smtp: host:port of the next hop"`
 	Relays       []Relay  `json:"relays,omitempty" doc:"smtp: several next hops, instead of relay"`
 	Path         string   `json:"path,omitempty" doc:"file: folder for the messages"`
+	Keep         string   `json:"keep,omitempty" doc:"inbox: messages are removed this long after their broadcast began, such as 720h; default: they stay"`
 	From         string   `json:"from,omitempty" doc:"From header, such as News <news@example.org>"`
 	Sender       string   `json:"sender,omitempty" doc:"envelope sender; default: the address of from"`
 	Returns      string   `json:"returns,omitempty" doc:"domain of envelope senders that identify the delivery when a message bounces, such as bounces.example.org; default: sender is used"`
@@ -160,6 +164,7 @@ type ChannelSettings struct {
 	Retry        []string `json:"retry,omitempty" doc:"waits between attempts, each with jitter"`
 	Grouping     string   `json:"grouping,omitempty" doc:"auto, pipelining or lockstep"`
 	Multicast    int      `json:"multicast,omitempty" doc:"smtp: maximum number of recipients in one transaction, for messages without personal content; also limited to what the rate allows in one second. Default: one message per recipient"`
+	Submission   []string `json:"submission,omitempty" doc:"smtp and file: domains of mail addresses whose owners of mailboxes may send mail to anybody through this channel. Default: none"`
 	Domain       string   `json:"domain,omitempty" doc:"domain of Message-ID; default: the domain of from"`
 	ListID       string   `json:"list_id,omitempty" doc:"List-Id header (RFC 2919)"`
 
@@ -174,6 +179,10 @@ type ChannelSettings struct {
 	SecretFile     string `json:"secret_file,omitempty" doc:"webhook: file on the server that contains the secret, instead of secret_env; without both, the server signs with a key of its own"`
 	AllowHTTP      bool   `json:"allow_http,omitempty" doc:"webhook: allow URLs without TLS"`
 	ConnectTimeout string `json:"connect_timeout,omitempty" doc:"webhook: time limit for the TCP connection, and again for the TLS handshake"`
+
+	Worker    string `json:"worker,omitempty" doc:"worker: name of the worker that delivers"`
+	Addresses string `json:"addresses,omitempty" doc:"worker: mail or url; messages to URLs are JSON documents. Default: mail"`
+	Batch     int    `json:"batch,omitempty" doc:"worker: maximum number of messages in a request. Default: 50"`
 
 	QuietHours *QuietHours `json:"quiet_hours,omitempty" doc:"hours in which nothing is sent to people, in their own time zone"`
 
@@ -228,7 +237,7 @@ type DailyQuota struct {
 type DestinationSettings struct {
 	Rate        string                      `json:"rate,omitempty" doc:"rate limit for each destination: 20/s, 1000/min or unlimited"`
 	Connections int                         `json:"connections,omitempty" doc:"maximum number of concurrent messages to one destination; default: no separate limit"`
-	By          string                      `json:"by,omitempty" enum:"domain,mx" doc:"definition of a destination: domain, or mx (all domains whose mail exchangers belong to one organisation; only for smtp)"`
+	By          string                      `json:"by,omitempty" enum:"domain,mx" doc:"definition of a destination: domain, or mx (all domains whose mail exchangers belong to one organization; only for smtp)"`
 	Only        map[string]DestinationLimit `json:"only,omitempty" doc:"limits that differ for single destinations, by domain or host:port"`
 }
 

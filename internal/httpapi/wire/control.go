@@ -1,6 +1,10 @@
 package wire
 
-import "fanfare.dev/fanfare"
+import (
+	"time"
+
+	"fanfare.dev/fanfare"
+)
 
 // A Control is a request to pause, resume or cancel the work in a scope.
 type Control struct {
@@ -28,4 +32,9 @@ type FieldChange struct {
 	Field string `json:"field"`
 	Old   string `json:"old"`
 	New   string `json:"new"`
+}
+
+// An Expiry is the time at which the messages of a broadcast are removed from mailboxes.
+type Expiry struct {
+	At *time.Time `json:"at" doc:"the time (RFC 3339); null: the messages do not expire"`
 }

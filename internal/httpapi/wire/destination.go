@@ -9,8 +9,8 @@ type Destination struct {
 	State         string    `json:"state" doc:"suspended: nothing is sent to it except one message at a time as a probe; slow: it takes much longer than others; limited: less is sent to it than the configuration allows; waiting: no problem is known, but messages for it are delayed"`
 	Until         time.Time `json:"suspended_until,omitzero" doc:"end of the suspension; if absent for a suspended destination, a probe is in progress or the next message is the probe"`
 	Failures      int       `json:"failures,omitempty" doc:"number of consecutive failures"`
-	LastReply     string    `json:"last_reply,omitempty" doc:"reply with which it last asked for a lower rate"`
-	LastReplyAt   time.Time `json:"last_reply_at,omitzero" doc:"when it last asked for a lower rate"`
+	LastReply     string    `json:"last_reply,omitempty" doc:"last reply that requested a lower rate"`
+	LastReplyAt   time.Time `json:"last_reply_at,omitzero" doc:"time of that reply"`
 	RatePerSecond float64   `json:"rate_per_second,omitempty" doc:"accepted rate, as learned from its replies; absent: no limit was found"`
 	AtOnce        int       `json:"at_once,omitempty" doc:"maximum number of concurrent messages, if its replies have lowered it"`
 	Underway      int       `json:"under_way,omitempty" doc:"number of messages in progress"`

@@ -7,7 +7,7 @@ type KeyRequest struct {
 	Service     string    `json:"service,omitempty" doc:"the only service that the key can access"`
 	AllServices bool      `json:"all_services,omitempty" doc:"instead of service: the key can access all services; with the scope admin it is an operator key"`
 	Name        string    `json:"name,omitempty" maxLength:"128" doc:"name of the key, shown in logs"`
-	Scopes      []string  `json:"scopes,omitempty" enum:"admin,publish,subscribe,read" doc:"scopes of the key; default: admin, which includes the others"`
+	Scopes      []string  `json:"scopes,omitempty" enum:"admin,publish,subscribe,read,secrets,approve,sessions,work" doc:"scopes of the key; default: admin, which includes the others"`
 	ExpiresAt   time.Time `json:"expires_at,omitzero" doc:"time from which the key is no longer valid; default: it does not expire"`
 }
 
@@ -16,7 +16,7 @@ type Key struct {
 	ID            string    `json:"id"`
 	Name          string    `json:"name"`
 	Service       string    `json:"service,omitempty" doc:"the only service that the key can access; absent: all services"`
-	Scopes        []string  `json:"scopes" enum:"admin,publish,subscribe,read"`
+	Scopes        []string  `json:"scopes" enum:"admin,publish,subscribe,read,secrets,approve,sessions,work"`
 	CreatedAt     time.Time `json:"created_at,omitzero"`
 	ExpiresAt     time.Time `json:"expires_at,omitzero" doc:"absent: the key does not expire"`
 	Disabled      bool      `json:"disabled"`
@@ -36,7 +36,7 @@ type NewKey struct {
 // null resets a member.
 type KeyPatch struct {
 	Name      string    `json:"name,omitempty" maxLength:"128"`
-	Scopes    []string  `json:"scopes,omitempty" enum:"admin,publish,subscribe,read" doc:"complete list of scopes; it replaces the previous list"`
+	Scopes    []string  `json:"scopes,omitempty" enum:"admin,publish,subscribe,read,secrets,approve,sessions,work" doc:"complete list of scopes; it replaces the previous list"`
 	ExpiresAt time.Time `json:"expires_at,omitzero" doc:"null: the key does not expire"`
 	Disabled  bool      `json:"disabled,omitempty" doc:"true: the key is invalid until this is set to false"`
 }

@@ -35,9 +35,9 @@ type Preview struct {
 	Text     string          `json:"text,omitempty" doc:"plain text"`
 	HTML     string          `json:"html,omitempty" doc:"HTML"`
 	Raw      string          `json:"raw" doc:"complete message (RFC 5322); its unsubscribe link does not work"`
-	Data     json.RawMessage `json:"data,omitempty" doc:"event data that were used; for a digest, a list of the data of all events"`
+	Data     json.RawMessage `json:"data,omitempty" doc:"event data that was used; for a digest, a list of the data of all events"`
 
 	Attachments []Attachment `json:"attachments,omitempty" doc:"attachments; raw contains them"`
 
-	Sample bool `json:"sample" doc:"the data are generated"`
+	Sample bool `json:"sample" doc:"the data is generated"`
 }

@@ -20,6 +20,7 @@ type Status struct {
 	Broadcasts     []fanfare.Broadcast `json:"broadcasts" doc:"broadcasts that are not completed"`
 	Channels       []Channel           `json:"channels"`
 	Services       []ServiceLimits     `json:"services,omitempty" doc:"services with limits for all their channels together"`
+	Workers        []WorkerStatus      `json:"workers,omitempty" doc:"workers that have sessions or instances"`
 	Paused         []Paused            `json:"paused"`
 	Gathered       []Gathered          `json:"gathered,omitempty" doc:"digests with waiting events, the next due first; at most 100"`
 	Parked         int                 `json:"parked" doc:"number of events and batches that failed repeatedly and wait for an operator"`
@@ -37,13 +38,13 @@ type Status struct {
 
 	Cluster *Cluster `json:"cluster,omitempty" doc:"nodes of the cluster; absent for a server that is not a node of a cluster, and for keys of one service"`
 
-	Database  *Database `json:"database,omitempty" doc:"PostgreSQL database that stores all data; absent if the data are stored in the data directory, and for keys of one service"`
+	Database  *Database `json:"database,omitempty" doc:"PostgreSQL database that stores all data; absent if the data is stored in the data directory, and for keys of one service"`
 	NextStart string    `json:"next_start,omitempty" doc:"setting that is required for the next start, after a move to another database"`
 
-	Capture         string `json:"capture,omitempty" doc:"destination of all messages, instead of their relays and receivers; absent if messages are really sent"`
-	AllowRecipients int    `json:"allow_recipients,omitempty" doc:"number of addresses, domains and hosts to which messages are really sent; absent: no restriction, or with capture none"`
+	Capture         string `json:"capture,omitempty" doc:"destination of all messages, instead of their relays and receivers; absent if messages are delivered normally"`
+	AllowRecipients int    `json:"allow_recipients,omitempty" doc:"number of addresses, domains and hosts to which messages are actually sent; absent: no restriction or, with capture, none"`
 
-	Restored *RestoredFrom `json:"restored,omitempty" doc:"backup that the server was restored from; absent once work has been resumed"`
+	Restored *RestoredFrom `json:"restored,omitempty" doc:"backup from which the server was restored; absent once work has been resumed"`
 }
 
 // A MatchCheck reports how an independent evaluator checks the results of the matching
@@ -55,8 +56,8 @@ type MatchCheck struct {
 	Unreported     int64                  `json:"unreported" doc:"number of checked conditions that the index did not report as true"`
 	Undecided      int64                  `json:"undecided" doc:"number of these checks in which the evaluator could not decide"`
 	Seconds        float64                `json:"seconds" doc:"time spent on the checks, in seconds"`
-	Contradictions int64                  `json:"contradictions" doc:"number of conditions for which the index was wrong: a defect of Fanfare"`
-	Quarantined    []QuarantinedCondition `json:"quarantined,omitempty" doc:"conditions that are evaluated without the index until they are changed, because the index was wrong"`
+	Contradictions int64                  `json:"contradictions" doc:"number of conditions for which the index gave a wrong result: a bug in Fanfare"`
+	Quarantined    []QuarantinedCondition `json:"quarantined,omitempty" doc:"conditions that are evaluated without the index until they are changed, because the index gave wrong results for them"`
 }
 
 // A QuarantinedCondition is a condition for which the matching index was wrong.
@@ -226,4 +227,15 @@ type Events struct {
 type ParkedList struct {
 	Parked []fanfare.Parked `json:"parked" doc:"parked work of this page"`
 	Next   string           `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
+}
+
+// A WorkerStatus is the state of a worker that has sessions or instances.
+type WorkerStatus struct {
+	Service   string `json:"service"`
+	Name      string `json:"name"`
+	Sessions  int    `json:"sessions" doc:"number of open sessions"`
+	Queued    int64  `json:"queued" doc:"number of requests that wait for an instance"`
+	Running   int64  `json:"running" doc:"number of tasks at instances"`
+	Instances int    `json:"instances" doc:"number of connected instances"`
+	Wanted    int    `json:"wanted" doc:"number of instances that the sessions need"`
 }

@@ -161,7 +161,7 @@ func TestRecordsAreThoseOfTheKey(t *testing.T) {
 		{rsaKey.Record(), ed, "key type rsa"},
 		{"v=DKIM1; p=", ed, "revokes"},
 		{"v=DKIM1", ed, "no key"},
-		{"v=DKIM2; p=", ed, "v=DKIM1"},
+		{"v=DKIM2; p=", ed, "must be DKIM1"},
 		{"k=rsa; v=DKIM1; p=", ed, "first tag"},
 		{"v=DKIM1; p=abc", ed, "Base64"},
 		{"v=DKIM1; p", ed, "tag=value"},

@@ -5,6 +5,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -60,8 +61,11 @@ func ParseRecord(text string) (Published, error) {
 		seen[name] = true
 		switch name {
 		case "v":
-			if value != "DKIM1" || i > 0 {
-				return p, fmt.Errorf("its first tag must be v=DKIM1, not %q", shortened(tag))
+			switch {
+			case value != "DKIM1":
+				return p, fmt.Errorf("the tag v must be DKIM1, not %q", shortened(value))
+			case i > 0:
+				return p, errors.New("v=DKIM1 must be its first tag")
 			}
 		case "k":
 			p.Algorithm = value

@@ -18,7 +18,7 @@ func (s *session) command(line string) {
 		return
 	}
 	switch verb {
-	case "EHLO", "HELO":
+	case "EHLO", "HELO", "LHLO":
 		s.greet(verb, arg)
 	case "MAIL":
 		s.from(arg)
@@ -26,8 +26,10 @@ func (s *session) command(line string) {
 		s.rcpt(arg)
 	case "DATA":
 		s.data()
+	case "BDAT":
+		s.chunk(arg)
 	case "RSET":
-		s.mail = nil
+		s.endMail()
 		s.reply(250, "2.0.0", "ok")
 	case "NOOP":
 		s.reply(250, "2.0.0", "ok")
@@ -38,7 +40,9 @@ func (s *session) command(line string) {
 		s.reply(221, "2.0.0", "bye")
 	case "STARTTLS":
 		s.startTLS()
-	case "EXPN", "HELP", "TURN", "ETRN", "AUTH", "BDAT", "SEND", "SOML", "SAML":
+	case "AUTH":
+		s.authenticate(arg)
+	case "EXPN", "HELP", "TURN", "ETRN", "SEND", "SOML", "SAML":
 		s.refuse(502, "5.5.1", "%s is not supported", verb)
 	case "GET", "POST", "PUT", "HEAD", "OPTIONS", "CONNECT", "PRI":
 		s.over = true // a browser was tricked into sending mail
@@ -50,6 +54,14 @@ func (s *session) command(line string) {
 }
 
 func (s *session) greet(verb, arg string) {
+	if lmtp := s.server.options.Kind == LMTP; lmtp != (verb == "LHLO") { // RFC 2033, section 4.1
+		if lmtp {
+			s.refuse(500, "5.5.1", "this is an LMTP server; send LHLO")
+		} else {
+			s.refuse(500, "5.5.2", "unknown command")
+		}
+		return
+	}
 	arg = strings.TrimSpace(arg)
 	if arg == "" || len(arg) > 255 || strings.ContainsFunc(arg, func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar }) {
 		s.refuse(501, "5.5.4", "send a host name, for example: %s mail.example.org", verb)
@@ -58,12 +70,22 @@ func (s *session) greet(verb, arg string) {
 	if s.unsynchronised(verb) {
 		return
 	}
-	s.hello, s.mail = arg, nil
-	if s.extended = verb == "EHLO"; !s.extended {
+	s.endMail()
+	s.hello = arg
+	if s.extended = verb != "HELO"; !s.extended {
 		s.reply(250, "", "%s", s.server.options.Name)
 		return
 	}
-	offered := []string{s.server.options.Name, "PIPELINING", "SIZE " + strconv.Itoa(MaxMessageBytes), "8BITMIME", "SMTPUTF8", "ENHANCEDSTATUSCODES"}
+	offered := []string{s.server.options.Name, "PIPELINING", "SIZE " + strconv.Itoa(s.server.maxBytes), "8BITMIME", "SMTPUTF8", "ENHANCEDSTATUSCODES"}
+	if s.server.options.Kind != Returns {
+		offered = append(offered, "CHUNKING")
+	}
+	if s.server.options.Kind == Submission {
+		offered = append(offered, "DSN")
+		if s.secure && s.account == nil {
+			offered = append(offered, "AUTH SCRAM-SHA-256 PLAIN")
+		}
+	}
 	if s.server.options.TLS != nil && !s.secure {
 		offered = append(offered, "STARTTLS")
 	}
@@ -81,10 +103,13 @@ func (s *session) from(arg string) {
 	case s.hello == "":
 		s.refuse(503, "5.5.1", "send EHLO first")
 		return
+	case s.server.options.Kind == Submission && s.account == nil:
+		s.refuse(530, "5.7.0", "log in first: use AUTH with the address of the mailbox and an app password, over TLS")
+		return
 	case s.mail != nil:
 		s.refuse(503, "5.5.1", "the sender is already set")
 		return
-	case s.messages >= maxMessages:
+	case s.messages >= maxMessages && s.server.options.Kind != LMTP: // the peer of LMTP is one server, which keeps its connections
 		s.over = true
 		s.reply(421, "4.7.0", "limit of %d messages per connection reached; open a new connection", maxMessages)
 		return
@@ -110,6 +135,10 @@ func (s *session) from(arg string) {
 		s.refuse(553, "5.6.7", "this address requires SMTPUTF8")
 		return
 	}
+	if s.account != nil && !sameAddress(m.from, s.account.Address) {
+		s.refuse(550, "5.7.1", "the sender must be %s, the address of the account", s.account.Address)
+		return
+	}
 	s.mail = m
 	s.reply(250, "2.1.0", "ok")
 }
@@ -125,13 +154,17 @@ func (s *session) parameter(m *mail, p parameter) (code int, enhanced, text stri
 		if err != nil {
 			return 501, "5.5.4", "SIZE must be a number"
 		}
-		if size > MaxMessageBytes {
+		if size > uint64(s.server.maxBytes) {
 			s.server.counters.tooLarge.Add(1)
-			return 552, "5.3.4", tooLarge
+			return 552, "5.3.4", s.server.tooLarge()
 		}
+		m.size = int64(size)
 	case p.key == "BODY" && (body == "7BIT" || body == "8BITMIME"):
 	case p.key == "SMTPUTF8" && p.value == "":
 		m.utf8 = true
+	case s.server.options.Kind == Submission && (p.key == "RET" || p.key == "ENVID"):
+		return m.dsnParameter(p)
+	case s.server.options.Kind == Submission && p.key == "AUTH": // RFC 4954, section 5; the account that logged in counts
 	default:
 		return 555, "5.5.4", "unknown parameter"
 	}
@@ -148,6 +181,9 @@ func (s *session) rcpt(arg string) {
 	case !ok:
 		s.refuse(501, "5.5.4", "syntax: RCPT TO:<name@example.org>")
 		return
+	case s.server.options.Kind != Returns:
+		s.mailboxRecipient(path, params)
+		return
 	case params != "":
 		s.refuse(555, "5.5.4", "unknown parameter")
 		return
@@ -157,7 +193,7 @@ func (s *session) rcpt(arg string) {
 	case !ok:
 		s.server.counters.refused.Add(1)
 		s.refuse(550, "5.1.1", "no such recipient")
-	case slices.Contains(s.mail.to, to):
+	case slices.ContainsFunc(s.mail.to, func(other recipient) bool { return other.address == to.address }):
 		s.reply(250, "2.1.5", "ok")
 	case len(s.mail.to) >= MaxRecipients:
 		s.refuse(452, "4.5.3", "a message can have at most %d recipients", MaxRecipients)

@@ -60,7 +60,7 @@ func FuzzSession(f *testing.F) {
 		w := &world{t: t}
 		o := options(w)
 		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-		s := &Server{options: o, open: map[*session]struct{}{}}
+		s := newServer(o)
 		s.ctx, s.cancel = t.Context(), func() {}
 		said := states[int(state)%len(states)]
 		peer := &script{in: &turns{}}

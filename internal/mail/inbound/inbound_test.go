@@ -152,6 +152,7 @@ func TestTooLargeMessageIsReadAndRefused(t *testing.T) {
 }
 
 func TestLargeMessagesShareALimit(t *testing.T) {
+	const maxLarge = maxLargeBytes / largeStep // each of these messages claims one step
 	w := start(t, func(o *Options) { o.ConnectionsPerNet = maxLarge + 2 })
 	large := strings.Repeat(strings.Repeat("x", 998)+"\r\n", smallBytes/1000+1)
 	var open []*caller
@@ -160,7 +161,7 @@ func TestLargeMessagesShareALimit(t *testing.T) {
 		c.send(large)
 		open = append(open, c)
 	}
-	for len(w.large) < maxLarge { // each was read
+	for w.large.Load() < maxLargeBytes { // each was read
 		runtime.Gosched()
 	}
 	late := w.ready(bounceTo)
@@ -174,7 +175,7 @@ func TestLargeMessagesShareALimit(t *testing.T) {
 	for _, c := range open {
 		c.expect(".", "250 2.6.0")
 	}
-	for len(w.large) > 0 { // the answer comes before the place is given back
+	for w.large.Load() > 0 { // the answer comes before the place is given back
 		runtime.Gosched()
 	}
 	late.expect("MAIL FROM:<>", "250 2.1.0")

@@ -16,7 +16,10 @@ import (
 	"fanfare.dev/fanfare/internal/mail/bounce"
 )
 
-var tooLarge = "a message can have at most " + strconv.Itoa(MaxMessageBytes) + " bytes"
+// tooLarge says how large a message can be.
+func (s *Server) tooLarge() string {
+	return "a message can have at most " + strconv.Itoa(s.maxBytes) + " bytes"
+}
 
 var (
 	errTooLarge = errors.New("the message is too large")
@@ -29,6 +32,9 @@ func (s *session) data() {
 	case s.mail == nil || len(s.mail.to) == 0:
 		s.refuse(503, "5.5.1", "send RCPT first")
 		return
+	case s.chunks != nil:
+		s.refuse(503, "5.5.1", "a message is sent either with DATA or with BDAT")
+		return
 	case s.unsynchronised("DATA"):
 		return
 	}
@@ -40,22 +46,21 @@ func (s *session) data() {
 	}
 	s.receiving(true)
 	defer s.receiving(false)
-	in := &incoming{server: s.server}
+	in := &incoming{server: s.server, text: make([]byte, 0, usualBytes)}
 	defer in.done()
 	text, err := s.text(in)
 	s.mail = nil
 	s.messages++
 	switch {
-	case errors.Is(err, errTooLarge):
-		s.server.counters.tooLarge.Add(1)
-		s.refuse(552, "5.3.4", "%s", tooLarge)
-		return
-	case errors.Is(err, errCrowded):
-		s.server.counters.notNow.Add(1)
-		s.reply(452, "4.3.1", "%v; try again later", err)
+	case errors.Is(err, errTooLarge), errors.Is(err, errCrowded):
+		s.refuseMessage(m, err)
 		return
 	case err != nil:
 		s.end(err)
+		return
+	}
+	if s.server.options.Kind != Returns {
+		s.deliverToMailboxes(m, text)
 		return
 	}
 	// Parse the message once for all its recipients.
@@ -72,6 +77,36 @@ func (s *session) data() {
 	s.refused = 0
 	s.server.counters.taken.Add(1)
 	s.reply(250, "2.6.0", "accepted")
+}
+
+// refuseMessage refuses a message with errTooLarge or errCrowded.
+func (s *session) refuseMessage(m *mail, err error) {
+	if errors.Is(err, errTooLarge) {
+		s.server.counters.tooLarge.Add(1)
+		s.refuseData(m, 552, "5.3.4", s.server.tooLarge())
+		return
+	}
+	s.server.counters.notNow.Add(1)
+	s.replyData(m, 452, "4.3.1", err.Error()+"; try again later")
+}
+
+// replyData writes the reply to a message: of an LMTP server one for each recipient (RFC 2033, section 4.2).
+func (s *session) replyData(m *mail, code int, enhanced, text string) {
+	s.reply(code, enhanced, "%s", text)
+	if s.server.options.Kind == LMTP {
+		for range m.to[1:] {
+			s.reply(code, enhanced, "%s", text)
+		}
+	}
+}
+
+// refuseData is replyData for a mistake of the peer.
+func (s *session) refuseData(m *mail, code int, enhanced, text string) {
+	if s.server.options.Kind == LMTP {
+		s.replyData(m, code, enhanced, text)
+		return
+	}
+	s.refuse(code, enhanced, "%s", text)
 }
 
 // text reads a message up to the line that is a single dot, and removes the leading dots of
@@ -95,47 +130,62 @@ func (s *session) text(in *incoming) ([]byte, error) {
 	return in.text, in.refused
 }
 
-// incoming is the text of a message that is being read. A large message occupies one of the
-// slots for large messages until it is processed.
+// usualBytes is the length of most messages.
+const usualBytes = 8 << 10
+
+// incoming is the text of a message that is being read. A large message has a share of the memory for large messages until it is processed.
 type incoming struct {
 	server  *Server
 	text    []byte
-	large   bool
+	claimed int64 // bytes of memory for large messages
 	refused error // why it is refused
 	excess  int   // bytes after the refusal
 }
 
+// add adds a line and its end.
 func (in *incoming) add(line []byte) {
-	size := len(in.text) + len(line) + 2
+	if in.admit(len(line) + 2) {
+		in.text = append(append(in.text, line...), "\r\n"...)
+	}
+}
+
+// addRaw adds bytes.
+func (in *incoming) addRaw(text []byte) {
+	if in.admit(len(text)) {
+		in.text = append(in.text, text...)
+	}
+}
+
+// admit reports whether there may be more bytes. If not, the message is refused.
+func (in *incoming) admit(more int) bool {
+	size := len(in.text) + more
 	switch {
 	case in.refused != nil:
-	case size > MaxMessageBytes:
+	case size > in.server.maxBytes:
 		in.refused = errTooLarge
-	case size > smallBytes && !in.large && !in.place():
+	case size > smallBytes && int64(size) > in.claimed && !in.claim():
 		in.refused = errCrowded
 	default:
-		in.text = append(append(in.text, line...), "\r\n"...)
-		return
+		return true
 	}
 	in.text = nil
-	in.excess += len(line) + 2
+	in.excess += more
+	return false
 }
 
-// place takes a slot for large messages if one is free.
-func (in *incoming) place() bool {
-	select {
-	case in.server.large <- struct{}{}:
-		in.large = true
-	default:
+// claim takes more memory for large messages if there is some. A message may always have all of it.
+func (in *incoming) claim() bool {
+	if total := in.server.large.Add(largeStep); total > maxLargeBytes && total > in.claimed+largeStep {
+		in.server.large.Add(-largeStep)
+		return false
 	}
-	return in.large
+	in.claimed += largeStep
+	return true
 }
 
-// done releases the slot.
+// done releases the memory.
 func (in *incoming) done() {
-	if in.large {
-		<-in.server.large
-	}
+	in.server.large.Add(-in.claimed)
 }
 
 // deliver passes a message for one recipient to Options.Keep or Options.Take.

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	errBare = errors.New("a line does not end in CR LF, or contains a bare CR or LF")
+	errBare = errors.New("a line is not terminated by CR LF, or contains a bare CR")
 	errLong = errors.New("a line is too long")
 )
 

@@ -16,7 +16,28 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/bounce"
+	"fanfare.dev/fanfare/internal/mail/submission"
+	"fanfare.dev/fanfare/internal/mailbox"
+	"fanfare.dev/fanfare/internal/mailbox/apppassword"
 )
+
+// Kind is the protocol of a server and what it accepts.
+type Kind uint8
+
+// The kinds.
+const (
+	Returns    Kind = iota // SMTP for bounces and unsubscribe emails
+	LMTP                   // LMTP for mailboxes (RFC 2033)
+	Submission             // submission by the owners of mailboxes (RFC 6409)
+)
+
+// Mailboxes are the mailboxes of an LMTP or a Submission server; *mailbox.Store has these methods.
+type Mailboxes interface {
+	// AccountsOf returns the accounts of an address. A message to the address is delivered to all of them.
+	AccountsOf(ctx context.Context, address string) ([]mailbox.Account, error)
+	// Deliver stores a message durably, and returns an error or nil for each account.
+	Deliver(ctx context.Context, d mailbox.Delivery) []error
+}
 
 // The kinds of addresses that Options.Verify knows.
 const (
@@ -26,11 +47,17 @@ const (
 
 // Options are the settings and callbacks of a server.
 type Options struct {
-	Address string   // host:port to listen on
-	Name    string   // in the greeting
-	Domains []string // accepted domains
-	TLS     *tls.Config
+	Kind     Kind
+	Listener string // name in metrics of a server for mailboxes, such as lmtp
+	Address  string // host:port to listen on
+	Name     string // in the greeting
+	TLS      *tls.Config
+	// ImplicitTLS says that connections begin with TLS (RFC 8314). Otherwise STARTTLS begins it.
+	ImplicitTLS bool
 
+	// Of a server for returns:
+
+	Domains []string // accepted domains
 	// Verify checks the local part of an address. Several sessions call it at the same time.
 	Verify func(local string) (kind byte, delivery fanfare.DeliveryRef, shared bool, err error)
 	// Take processes an arrival, and returns when the consequences are durable. After an error
@@ -38,6 +65,13 @@ type Options struct {
 	Take func(context.Context, bounce.Arrival) error
 	// Keep stores a message to postmaster or abuse.
 	Keep func(message []byte) error
+
+	// Of the other servers:
+
+	Mailboxes       Mailboxes
+	Logins          *apppassword.Checker  // of Submission
+	Submitter       *submission.Submitter // of Submission: sends to other servers; nil: no message leaves this one
+	MaxMessageBytes int                   // 0: 50 MiB
 
 	Connections       int // at the same time; 0: 500
 	ConnectionsPerNet int // of one IPv4 address or one IPv6 network of 64 bits; 0: 50
@@ -56,7 +90,10 @@ type Server struct {
 	ctx      context.Context // of Take
 	cancel   context.CancelFunc
 	stopped  sync.Once
-	large    chan struct{} // has an element for each message above smallBytes
+	maxBytes int                 // of a message
+	large    atomic.Int64        // bytes in memory of messages above smallBytes
+	senders  *submission.Limiter // of Submission
+	recent   recentAddresses
 
 	mu   sync.Mutex
 	open map[*session]struct{}
@@ -65,23 +102,43 @@ type Server struct {
 
 // Listen binds the address. The server accepts connections after Serve.
 func Listen(o Options) (*Server, error) {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", o.Address)
+	if err != nil {
+		return nil, fmt.Errorf("inbound: %w", err)
+	}
+	s := newServer(o)
+	s.listener = l
+	return s, nil
+}
+
+func newServer(o Options) *Server {
 	if o.Connections == 0 {
 		o.Connections = defaultConnections
 	}
 	if o.ConnectionsPerNet == 0 {
 		o.ConnectionsPerNet = defaultConnectionsPerNet
+		if o.Kind == LMTP { // its peers are a few servers
+			o.ConnectionsPerNet = o.Connections
+		}
 	}
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", o.Address)
-	if err != nil {
-		return nil, fmt.Errorf("inbound: %w", err)
+	s := &Server{options: o, open: map[*session]struct{}{}, nets: map[netip.Prefix]int{}, senders: o.limiter(), recent: recentAddresses{of: map[string][]mailbox.Account{}}}
+	switch {
+	case o.Kind == Returns:
+		s.maxBytes = MaxMessageBytes
+	case o.MaxMessageBytes > 0:
+		s.maxBytes = o.MaxMessageBytes
+	default:
+		s.maxBytes = defaultMailboxBytes
 	}
-	s := &Server{options: o, listener: l, open: map[*session]struct{}{}, nets: map[netip.Prefix]int{}, large: make(chan struct{}, maxLarge)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	return s, nil
+	return s
 }
 
 // Addr returns the address on which the server listens.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Listener returns the name of the listener in metrics.
+func (s *Server) Listener() string { return s.options.Listener }
 
 // Serve accepts connections until Stop.
 func (s *Server) Serve() {
@@ -202,13 +259,16 @@ func netOf(a net.Addr) netip.Prefix {
 
 // Limits. They are not below the minimums of RFC 5321 (sections 4.5.3.1 and 4.5.3.2).
 const (
-	MaxMessageBytes = 1 << 20
-	MaxRecipients   = 100
+	MaxMessageBytes      = 1 << 20  // of returns
+	defaultMailboxBytes  = 50 << 20 // of messages for mailboxes
+	MaxRecipients        = 100      // of returns
+	maxMailboxRecipients = 1000
 
-	// At most maxLarge messages above smallBytes are in memory at a time. Otherwise a few
+	// Messages above smallBytes have at most maxLargeBytes of memory together, or one message of the permitted size. Otherwise a few
 	// networks could fill the memory with unfinished messages.
-	smallBytes = 64 << 10
-	maxLarge   = 64
+	smallBytes    = 64 << 10
+	maxLargeBytes = 64 << 20
+	largeStep     = 1 << 20 // by which a message claims memory
 
 	maxCommandBytes = 2048     // of a command line with CR LF; extensions add to the 512 of RFC 5321
 	maxTextBytes    = 16 << 10 // of a line of a message; RFC 5321 has 1000, and some programs write more

@@ -13,6 +13,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/mail/bounce"
+	"fanfare.dev/fanfare/internal/mailbox"
 )
 
 // A session is one connection.
@@ -31,7 +32,9 @@ type session struct {
 	refused  int    // commands
 	messages int
 
-	mail *mail // nil before MAIL
+	account *mailbox.Account // after AUTH
+	mail    *mail            // nil before MAIL
+	chunks  *incoming        // of BDAT; nil before it
 
 	mu      sync.Mutex
 	ends    time.Time // deadline of the session
@@ -42,7 +45,12 @@ type session struct {
 type mail struct {
 	from string
 	utf8 bool
+	size int64 // declared by SIZE
 	to   []recipient
+
+	// Of DSN (RFC 3461).
+	envelopeID string // ENVID, decoded
+	headerOnly bool   // RET=HDRS
 }
 
 // recipient is an address that was verified.
@@ -52,6 +60,19 @@ type recipient struct {
 	kind     bounce.Kind
 	delivery fanfare.DeliveryRef
 	shared   bool
+
+	accounts []mailbox.Account // of a server for mailboxes
+	outside  bool              // another server has the mailbox
+	notify   notify
+	original string // ORCPT, as it was sent
+}
+
+// endMail ends the transaction.
+func (s *session) endMail() {
+	if s.chunks != nil {
+		s.chunks.done()
+	}
+	s.mail, s.chunks = nil, nil
 }
 
 func newSession(s *Server, conn net.Conn) *session {
@@ -138,13 +159,21 @@ func (s *session) receiving(is bool) {
 // run executes commands until one side ends the session.
 func (s *session) run() {
 	defer func() { _ = s.stream.Close() }()
+	defer s.endMail()
 	defer func() {
 		if p := recover(); p != nil {
 			s.server.counters.panics.Add(1)
 			s.server.options.Logger.Error("a session of the inbound server panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 	}()
-	s.reply(220, "", "%s ESMTP", s.server.options.Name)
+	if s.server.options.ImplicitTLS && !s.handshake() {
+		return
+	}
+	protocol := "ESMTP"
+	if s.server.options.Kind == LMTP {
+		protocol = "LMTP"
+	}
+	s.reply(220, "", "%s %s", s.server.options.Name, protocol)
 	for !s.over {
 		if !s.in.waiting() && s.out.Flush() != nil {
 			return
@@ -237,17 +266,27 @@ func (s *session) startTLS() {
 		s.over = true
 		return
 	}
+	if !s.handshake() {
+		s.over = true
+		return
+	}
+	s.endMail()
+	s.hello, s.extended = "", false
+}
+
+// handshake begins TLS.
+func (s *session) handshake() bool {
 	s.mu.Lock()
 	s.ends = earlier(s.ends, time.Now().Add(handshakeExpiry))
 	s.mu.Unlock()
 	secured := tls.Server(deadlineConn{s.conn, s}, s.server.options.TLS)
 	if err := secured.HandshakeContext(s.server.ctx); err != nil {
-		s.over = true
-		return
+		return false
 	}
 	s.mu.Lock()
 	s.ends = time.Now().Add(sessionTimeout)
 	s.mu.Unlock()
-	s.secure, s.hello, s.extended, s.mail = true, "", false, nil
+	s.secure = true
 	s.use(secured)
+	return true
 }

@@ -22,17 +22,6 @@ func Parse(name string) uint8 {
 	return uint8(max(slices.Index(Names[1:], name)+1, 0))
 }
 
-// OfDriver returns the kind of the addresses that a driver sends to.
-func OfDriver(driver string) uint8 {
-	switch driver {
-	case "smtp", "file":
-		return Mail
-	case "webhook":
-		return URL
-	}
-	return 0
-}
-
 // OfAddress returns the kind of an address by its spelling: no mail address begins like a URL.
 func OfAddress(address string) uint8 {
 	if strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") {

@@ -49,7 +49,7 @@ func (f *Loader) run() {
 	defer close(f.done)
 	for c := range f.full {
 		if err := f.addToIndex(c); err != nil {
-			f.err = fmt.Errorf("fill the match index: %w", err)
+			f.err = fmt.Errorf("fill the matching index: %w", err)
 			return
 		}
 		clear(c.entries)

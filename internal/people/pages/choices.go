@@ -19,7 +19,10 @@ var zonesText string
 
 // A Channel is a channel that recipients can choose. The page shows its title or, without one,
 // the kind of its driver, never its name.
-type Channel struct{ Name, Title, Driver string }
+type Channel struct {
+	Name, Title string
+	Kind        string // mail, webhook or inbox
+}
 
 // An option is an entry of a select field.
 type option struct {
@@ -39,7 +42,7 @@ func (s *view) Channels(of []Channel, chosen string) []option {
 	for i, c := range of {
 		options[i] = option{c.Name, c.Title, c.Name == chosen}
 		if c.Title == "" {
-			options[i].Label = s.Say(textOf(c.Driver))
+			options[i].Label = s.Say(textOf(c.Kind))
 		}
 		labels[options[i].Label]++
 	}
@@ -53,9 +56,12 @@ func (s *view) Channels(of []Channel, chosen string) []option {
 	return options
 }
 
-func textOf(driver string) string {
-	if driver == "webhook" {
+func textOf(kind string) string {
+	switch kind {
+	case "webhook":
 		return "channel_webhook"
+	case "inbox":
+		return "channel_inbox"
 	}
 	return "channel_mail"
 }

@@ -30,10 +30,11 @@ func TestChannelsAreLabelledWithoutTheirNames(t *testing.T) {
 		channels []Channel
 		want     string
 	}{
-		"titles":                {[]Channel{{"a", "Night mail", "smtp"}, {"b", "", "smtp"}}, "a=Night mail b=*Email"},
-		"kinds":                 {[]Channel{{"a", "", "file"}, {"b", "", "webhook"}}, "a=Email b=*Webhook"},
-		"several of one kind":   {[]Channel{{"a", "", "smtp"}, {"b", "", "file"}, {"c", "", "webhook"}}, "a=Email 1 b=*Email 2 c=Webhook"},
-		"two of the same title": {[]Channel{{"a", "Mail", "smtp"}, {"b", "Mail", "smtp"}}, "a=Mail 1 b=*Mail 2"},
+		"titles":                {[]Channel{{"a", "Night mail", "mail"}, {"b", "", "mail"}}, "a=Night mail b=*Email"},
+		"kinds":                 {[]Channel{{"a", "", "mail"}, {"b", "", "webhook"}}, "a=Email b=*Webhook"},
+		"an inbox":              {[]Channel{{"a", "", "inbox"}, {"b", "", "mail"}}, "a=Inbox b=*Email"},
+		"several of one kind":   {[]Channel{{"a", "", "mail"}, {"b", "", "mail"}, {"c", "", "webhook"}}, "a=Email 1 b=*Email 2 c=Webhook"},
+		"two of the same title": {[]Channel{{"a", "Mail", "mail"}, {"b", "Mail", "mail"}}, "a=Mail 1 b=*Mail 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := strings.Join(labels(english().Channels(c.channels, "b")), " "); got != c.want {

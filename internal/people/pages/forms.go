@@ -79,6 +79,29 @@ type PreferencesForm struct {
 	Locales  []string
 	Locale   string
 	TimeZone string
+
+	MailPrograms bool // the person can set up mail programs
+}
+
+// A MailProgramsForm shows what mail programs need to open a mailbox, and its app passwords.
+type MailProgramsForm struct {
+	User      string
+	Password  string // a new app password, or ""
+	Incoming  []MailServer
+	Outgoing  []MailServer
+	Passwords []AppPassword
+	Last      string // number of the latest app password, "0" if there was none
+}
+
+// A MailServer is a server that mail programs connect to.
+type MailServer struct{ Host, Port, Security string }
+
+// An AppPassword is a password of a mail program, without the password itself.
+type AppPassword struct {
+	ID      string
+	Name    string // given by the person, or ""
+	Created string // a date
+	Used    string // a date, or ""
 }
 
 // A Preference is one subscription.

@@ -54,6 +54,8 @@ const (
 	SignUp      Kind = "signup"      // *SignUpForm
 	Confirm     Kind = "confirm"     // *ConfirmForm
 	Preferences Kind = "preferences" // *PreferencesForm
+
+	MailPrograms Kind = "mailprograms" // *MailProgramsForm
 )
 
 // A Button is a form with a button only.
@@ -98,7 +100,7 @@ type Writer struct{ templates map[Kind]*template.Template }
 // NewWriter parses the templates.
 func NewWriter() *Writer {
 	w := &Writer{map[Kind]*template.Template{}}
-	for _, k := range []Kind{Notice, Unsubscribe, SignUp, Confirm, Preferences} {
+	for _, k := range []Kind{Notice, Unsubscribe, SignUp, Confirm, Preferences, MailPrograms} {
 		w.templates[k] = template.Must(template.ParseFS(sources, "layout.html", "choices.html", string(k)+".html"))
 	}
 	return w

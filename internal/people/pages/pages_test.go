@@ -17,13 +17,16 @@ func all(site *Site) map[Kind]*Page {
 		Notice: {Title: Say("left_title"), Notes: []Text{Say("left", "<Roads>")}, Form: &Button{Action: "../r/x", Label: Say("undo"), Link: "../p/x", Other: Say("close")}},
 		Unsubscribe: {Title: Say("leave_title"), Fault: Say("leave_none"), Form: &UnsubscribeForm{Reasons: []string{"", "often"},
 			Choices: []Choice{{ID: "sub-1", Title: "<Roads>", Detail: "place: <b>", Checked: true}, {ID: "sub-2", Title: "Storms", Paused: true}}}},
-		SignUp: {Title: Say("signup_title", "<Roads>"), Form: &SignUpForm{Token: "t", Bits: 15, To: "<a@b>", Wrong: "to", Channels: []Channel{{"email", "", "smtp"}, {"slow", "Slow <mail>", "file"}}, Locales: []string{"en", "cy"}, Locale: "cy", AskZone: true, Cadences: []string{"immediate", "daily 08:00"},
+		SignUp: {Title: Say("signup_title", "<Roads>"), Form: &SignUpForm{Token: "t", Bits: 15, To: "<a@b>", Wrong: "to", Channels: []Channel{{"email", "", "mail"}, {"slow", "Slow <mail>", "mail"}}, Locales: []string{"en", "cy"}, Locale: "cy", AskZone: true, Cadences: []string{"immediate", "daily 08:00"},
 			Terms: "https://city.example/terms", TermsLink: true,
 			Rules: []RuleChoice{{Name: "near", Title: "Near <me>", Checked: true, Params: []Param{{ID: "p-near-km", Title: "Km", Of: "Near", Kind: "number"}, {ID: "p-near-all", Title: "All", Kind: "boolean", Value: "true"}}},
 				{Name: "far", Title: "Far", Params: []Param{{ID: "p-far-places", Title: "Places", Kind: "strings"}}}}}},
 		Confirm: {Title: Say("confirm_title", "<Roads>"), Form: &ConfirmForm{Facts: []Fact{{"topic", "<Roads>"}}, Label: Say("confirm_button")}},
-		Preferences: {Title: Say("preferences_title"), Done: Say("saved"), Form: &PreferencesForm{Locales: []string{"en", "de"}, Locale: "de", TimeZone: "Europe/Berlin",
-			List: []Preference{{Choice: Choice{ID: "sub-1", Title: "<Roads>", Detail: "km: 5", Paused: true}, Cadence: "weekly monday 08:00", Cadences: []string{"immediate", "weekly monday 08:00"}, Channel: "email", Channels: []Channel{{"email", "", "smtp"}, {"slow", "Slow <mail>", "file"}}}}}},
+		MailPrograms: {Title: Say("programs_title"), Done: Say("programs_made"), Form: &MailProgramsForm{User: "ada@example.org", Password: "abcde-fghij", Last: "2",
+			Incoming: []MailServer{{"mail.example.org", "993", "SSL/TLS"}}, Outgoing: []MailServer{{"mail.example.org", "587", "STARTTLS"}},
+			Passwords: []AppPassword{{ID: "1", Name: "<Roads>", Created: "2026-11-01", Used: "2026-11-02"}, {ID: "2", Created: "2026-11-03"}}}},
+		Preferences: {Title: Say("preferences_title"), Done: Say("saved"), Form: &PreferencesForm{MailPrograms: true, Locales: []string{"en", "de"}, Locale: "de", TimeZone: "Europe/Berlin",
+			List: []Preference{{Choice: Choice{ID: "sub-1", Title: "<Roads>", Detail: "km: 5", Paused: true}, Cadence: "weekly monday 08:00", Cadences: []string{"immediate", "weekly monday 08:00"}, Channel: "email", Channels: []Channel{{"email", "", "mail"}, {"slow", "Slow <mail>", "mail"}}}}}},
 	}
 }
 

@@ -33,7 +33,7 @@ func address(t *testing.T, r *registry.Registry, to ...string) []people.DirectRe
 	return all
 }
 
-func TestWhoIsWrittenToIsTheSubscriberWithTheAddress(t *testing.T) {
+func TestRecipientIsTheSubscriberWithTheAddress(t *testing.T) {
 	place := storetest.Place(t)
 	r, _ := openAt(t, place)
 	apply(t, r, weather)

@@ -18,7 +18,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-func TestWhatSubscriptionsNeedCannotGo(t *testing.T) {
+func TestObjectsThatSubscriptionsUseCannotBeDeleted(t *testing.T) {
 	ctx := context.Background()
 	r, index := openAt(t, storetest.Place(t))
 	apply(t, r, weather)

@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-func TestWhatIsLargeWaitsForApproval(t *testing.T) {
+func TestLargeBroadcastsWaitForApproval(t *testing.T) {
 	place := storetest.Place(t)
 	r, _ := openAt(t, place)
 	apply(t, r, weather)

@@ -128,7 +128,7 @@ func TestEachChangeIsOneLineOfTheAudit(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotKeptIsNotInTheAudit(t *testing.T) {
+func TestFailedChangesAreNotInTheAuditLog(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	ctx := audit.WithActor(t.Context(), tester)

@@ -112,7 +112,7 @@ func (r *Registry) loadSlot(s *catalog.Snapshot, c *control.ConfigRecord) error 
 	}
 	zone, err := time.LoadLocation(body.Zone)
 	if err != nil {
-		r.opt.Logger.Warn("registry: unknown time zone, UTC is used instead", "zone", body.Zone, "cadence", c.Name)
+		r.opt.Logger.Warn("registry: unknown time zone; UTC is used instead", "zone", body.Zone, "cadence", c.Name)
 		zone = time.UTC
 	}
 	service, known := s.ServiceNames[c.Service]

@@ -67,7 +67,7 @@ func TestTheKeyOfADigestIsAFieldThatEventsCanHave(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsIsToldAsItsTopicSaidWhenThatSaysNothingAnyMore(t *testing.T) {
+func TestWaitingDigestKeepsTheSettingsThatItsTopicHad(t *testing.T) {
 	place := storetest.Place(t)
 	r, _ := openAt(t, place)
 	change := func(topic string) { apply(t, r, "service: a\n"+topic) }

@@ -43,7 +43,7 @@ func (r *Registry) FindDirectRecipients(ctx context.Context, service string, cha
 			}
 		}
 	}
-	kind := addresskind.OfDriver(channel.Driver)
+	kind := channel.AddressKind()
 	err = r.opt.Store.SubscriberRecords(ctx, control.SortPlaces(places), func(s *control.SubscriberRecord) error {
 		for _, i := range candidates[s.Place] {
 			if a := &all[i]; s.Service == svc.Number && s.Kind == kind && s.Address == a.Address && s.HasAddress() {
@@ -82,14 +82,14 @@ func (r *Registry) findNamed(ctx context.Context, svc *catalog.ServiceSnapshot, 
 			return r.readError(err)
 		}
 	}
-	kind := addresskind.OfDriver(channel.Driver)
+	kind := channel.AddressKind()
 	for _, p := range head.Rows() {
 		if row := rows[p.Place]; row != nil && row.HasAddress() && row.Kind == kind {
 			a.Place, a.Address = row.Place, row.Address
 			return nil
 		}
 	}
-	a.Err = inputerror.Invalid("/subscriber", "add an address to the subscriber, or set to to an address", "subscriber %s has no %s address", inputerror.Quote(a.Subscriber), addresskind.Names[kind])
+	a.Err = inputerror.Invalid("/subscriber", "add an address to the subscriber, or set \"to\" to an address", "subscriber %s has no %s address", inputerror.Quote(a.Subscriber), addresskind.Names[kind])
 	return nil
 }
 

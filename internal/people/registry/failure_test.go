@@ -184,7 +184,7 @@ func TestFailuresAmongCallersThatOverlapLoseAndDoubleNothing(t *testing.T) {
 
 // A reader finds the person until the erasure is committed, because a kill or a full disk undoes
 // it.
-func TestWhoIsErasedIsFoundUntilThatIsKept(t *testing.T) {
+func TestErasedPersonIsFoundUntilTheErasureIsStored(t *testing.T) {
 	r, store, _ := gated(t)
 	begin := func(change func() error) <-chan error {
 		over := make(chan error, 1)

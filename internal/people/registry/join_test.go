@@ -35,7 +35,7 @@ func threeSteps(t *testing.T, r *registry.Registry, store *gatedStore, steps [3]
 	return over, results
 }
 
-func TestWhatComesWhileAGroupIsCommittedIsOneTransaction(t *testing.T) {
+func TestChangesDuringACommitAreOneTransaction(t *testing.T) {
 	r, store, index := gated(t)
 	const n = 600
 	over, results := threeSteps(t, r, store, [3][]people.SubscriptionPut{step(1, n), step(2, n), step(3, n)})
@@ -52,7 +52,7 @@ func TestWhatComesWhileAGroupIsCommittedIsOneTransaction(t *testing.T) {
 	}
 }
 
-func TestWhatHasComeAlongIsDecidedOnAnewWhereTheGroupBeforeFails(t *testing.T) {
+func TestChangesAreDecidedAgainWhenTheGroupBeforeFails(t *testing.T) {
 	r, store, index := gated(t)
 	const n = 600
 	over, results := threeSteps(t, r, store, [3][]people.SubscriptionPut{step(1, n), step(2, n), step(3, n)})
@@ -72,9 +72,9 @@ func TestWhatHasComeAlongIsDecidedOnAnewWhereTheGroupBeforeFails(t *testing.T) {
 	}
 }
 
-// In TestWhatComesAlongSeesWhatTheGroupHasChanged, two steps of one transaction change the
+// In TestChangesThatJoinAGroupSeeItsChanges, two steps of one transaction change the
 // same person, whose former row is in the store.
-func TestWhatComesAlongSeesWhatTheGroupHasChanged(t *testing.T) {
+func TestChangesThatJoinAGroupSeeItsChanges(t *testing.T) {
 	r, store, _ := gated(t)
 	const n = 600
 	kept := step(1, 1)

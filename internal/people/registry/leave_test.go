@@ -11,7 +11,7 @@ import (
 
 const byLink = "unsubscribed by link"
 
-func TestWhatOneRequestEndedIsRestoredAsItWas(t *testing.T) {
+func TestSubscriptionsThatOneRequestEndedAreRestored(t *testing.T) {
 	ctx, place := t.Context(), storetest.Place(t)
 	r, index := openAt(t, place)
 	apply(t, r, weather)
@@ -75,7 +75,7 @@ func TestWhatOneRequestEndedIsRestoredAsItWas(t *testing.T) {
 	}
 }
 
-func TestWhatIsElsewhereOrForgottenIsNotRestored(t *testing.T) {
+func TestMovedAndForgottenSubscriptionsAreNotRestored(t *testing.T) {
 	ctx := t.Context()
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)

@@ -96,7 +96,7 @@ func (l *listener) ada() (places []fanfare.RowID) {
 	return places
 }
 
-func TestWhoHearsIsToldOfEachEndAndWhatCameOfIt(t *testing.T) {
+func TestNoticesReportEachOutcome(t *testing.T) {
 	ctx, place := t.Context(), storetest.Place(t)
 	l := listen(t, place)
 	apply(t, l.Registry, hearing)
@@ -149,7 +149,7 @@ func TestWhoHearsIsToldOfEachEndAndWhatCameOfIt(t *testing.T) {
 	l.check("nobody hears")
 }
 
-func TestWhoHearsIsToldWhatTheSuppressionListSaysOfItsPeople(t *testing.T) {
+func TestNoticesReportSuppressions(t *testing.T) {
 	ctx := t.Context()
 	l := listen(t, storetest.Place(t))
 	apply(t, l.Registry, hearing)

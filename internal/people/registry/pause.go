@@ -46,7 +46,7 @@ func (r *Registry) setPaused(ctx context.Context, service, id string, paused boo
 			}
 		}
 		if s.Ended {
-			return nil, &fanfare.Error{Code: fanfare.Conflict, Message: "the subscription has ended", Hint: "put the subscription again to create a new one"}
+			return nil, &fanfare.Error{Code: fanfare.Conflict, Message: "the subscription has ended", Hint: "send the subscription again with PUT to create a new one"}
 		}
 		if paused {
 			silenced = []fanfare.RowID{place}

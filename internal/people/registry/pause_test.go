@@ -146,7 +146,7 @@ func TestAResumeIsRefusedWhereTheConditionDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestWhatPausedSubscriptionsNeedIsNotDeleted(t *testing.T) {
+func TestObjectsThatPausedSubscriptionsUseAreNotDeleted(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	good(t, putAll(t, r, people.SubscriptionPut{ID: "x", Topic: "change", Channel: "print", To: "a@example.org", Rule: "strong", State: "paused"}))

@@ -10,7 +10,6 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
 	"fanfare.dev/fanfare/internal/people"
-	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/people/rawjson"
 	"fanfare.dev/fanfare/internal/schedule/cadence"
 	"fanfare.dev/fanfare/internal/store/control"
@@ -123,7 +122,7 @@ func (r *Registry) checkNames(svc *catalog.ServiceSnapshot, p *people.Subscripti
 }
 
 func (r *Registry) checkAddress(svc *catalog.ServiceSnapshot, p *people.SubscriptionPut, w *subscriptionChange) error {
-	w.kind = addresskind.OfDriver(w.channel.Driver)
+	w.kind = w.channel.AddressKind()
 	if p.Subscriber != "" {
 		if _, ours := people.ParseSubscriberID(p.Subscriber); !ours {
 			if err := people.CheckSubscriberID(p.Subscriber); err != nil {
@@ -135,7 +134,7 @@ func (r *Registry) checkAddress(svc *catalog.ServiceSnapshot, p *people.Subscrip
 		}
 	}
 	if p.To == "" {
-		return inputerror.Invalid("/to", "set to to an address, or set subscriber", "to is missing")
+		return inputerror.Invalid("/to", "set \"to\" to an address, or set subscriber", "to is missing")
 	}
 	if strings.ContainsAny(p.To, "\r\n\x00") {
 		return inputerror.Invalid("/to", "", "to contains a line break or a zero byte")

@@ -276,7 +276,7 @@ func TestCanonicalParamsDoNotDependOnSpelling(t *testing.T) {
 	}
 }
 
-func TestWhatAPersonSaysOfThemselvesIsKeptUntilTheySayOtherwise(t *testing.T) {
+func TestSettingsOfAPersonAreKeptUntilTheyChangeThem(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	ctx := context.Background()

@@ -6,7 +6,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-func TestWhatIsReservedOfAQuotaOutlivesARestart(t *testing.T) {
+func TestReservedQuotaSurvivesARestart(t *testing.T) {
 	ctx, place := t.Context(), storetest.Place(t)
 	r, _ := openAt(t, place)
 	reserve := func(day string, block, want int64) {
@@ -30,9 +30,9 @@ func TestWhatIsReservedOfAQuotaOutlivesARestart(t *testing.T) {
 	reserve("2026-11-20", -600, 0)
 }
 
-// TestWhatIsGivenBackIsWhatWasNotUsed also covers a quota that was lowered below the number of
+// TestUnusedPartOfAReservationIsReturned also covers a quota that was lowered below the number of
 // sent messages: they count again as soon as the quota is raised.
-func TestWhatIsGivenBackIsWhatWasNotUsed(t *testing.T) {
+func TestUnusedPartOfAReservationIsReturned(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	for _, step := range []struct{ quota, block, want int64 }{
 		{1000, 900, 900},

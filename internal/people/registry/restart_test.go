@@ -132,7 +132,7 @@ func TestAKeyOpensItsServiceAndNoOther(t *testing.T) {
 	}
 }
 
-func TestWhatIsPausedIsListedUntilItIsResumed(t *testing.T) {
+func TestPausedBroadcastsAreListedUntilTheyAreResumed(t *testing.T) {
 	ctx := context.Background()
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)

@@ -99,7 +99,7 @@ func TestOpenRefusesASlotOfAnUnknownService(t *testing.T) {
 }
 
 // All ways to change the time zone of a subscriber, and their effect on cadences in local time.
-func TestWhoMovesToAnotherZoneGetsDigestsOnTheClockThere(t *testing.T) {
+func TestDigestsFollowAChangedTimeZone(t *testing.T) {
 	tokyo := people.SubscriberPut{Addresses: []people.Address{{Kind: "mail", Address: "a@example.org"}}, TimeZone: "Asia/Tokyo"}
 	for name, change := range map[string]func(ctx context.Context, r *registry.Registry) error{
 		"put": func(ctx context.Context, r *registry.Registry) error {
@@ -151,7 +151,7 @@ func TestWhoMovesToAnotherZoneGetsDigestsOnTheClockThere(t *testing.T) {
 }
 
 // ConfirmMoves must use the slots that the caller read, not the current ones.
-func TestWhatWasCarriedIntoASlotThatWasLeftIsCarriedAgain(t *testing.T) {
+func TestItemsCarriedIntoAnAbandonedSlotAreCarriedAgain(t *testing.T) {
 	place := storetest.Place(t)
 	r, _ := openAt(t, place)
 	apply(t, r, waiting)

@@ -315,7 +315,7 @@ func (g *group) fullSubscriber(place fanfare.RowID) (people.Subscriber, error) {
 // concerns all. It returns when no message is in flight for the ended subscriptions.
 func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []people.ImportedSubscriber, results []people.PutResult) error {
 	if len(results) != len(lines) {
-		return fmt.Errorf("registry: %d results for %d lines", len(results), len(lines))
+		return fmt.Errorf("registry: got %d results for %d lines", len(results), len(lines))
 	}
 	svc, err := r.Snapshot().Service(service)
 	if err != nil {

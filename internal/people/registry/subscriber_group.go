@@ -269,7 +269,7 @@ func (g *group) ownerByID(w *subscriptionChange) (place fanfare.RowID, isNew boo
 	}
 	if w.put.To == "" {
 		if head == nil {
-			return 0, false, inputerror.Invalid("/subscriber", "put the subscriber first, or set to to its address", "the service has no subscriber %s", inputerror.Quote(w.put.Subscriber))
+			return 0, false, inputerror.Invalid("/subscriber", "put the subscriber first, or set \"to\" to its address", "the service has no subscriber %s", inputerror.Quote(w.put.Subscriber))
 		}
 		if place, err = g.defaultAddress(head, w); err == nil {
 			g.updateSubscriber(head, w)
@@ -315,5 +315,5 @@ func (g *group) defaultAddress(head *control.SubscriberRecord, w *subscriptionCh
 			return row.Place, nil
 		}
 	}
-	return 0, inputerror.Invalid("/subscriber", "add an address to the subscriber, or set to to an address", "subscriber %s has no %s address", inputerror.Quote(id), addresskind.Names[w.kind])
+	return 0, inputerror.Invalid("/subscriber", "add an address to the subscriber, or set \"to\" to an address", "subscriber %s has no %s address", inputerror.Quote(id), addresskind.Names[w.kind])
 }

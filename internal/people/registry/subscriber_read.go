@@ -169,6 +169,30 @@ func (r *Registry) addressRecord(ctx context.Context, svc *catalog.ServiceSnapsh
 	return nil, nil
 }
 
+// AddressRow returns the row of an address. The address of a deleted subscriber is not found.
+func (r *Registry) AddressRow(ctx context.Context, service, address string) (fanfare.RowID, error) {
+	svc, err := r.Snapshot().Service(service)
+	if err != nil {
+		return 0, err
+	}
+	row, err := r.addressRecord(ctx, svc, address)
+	if err != nil {
+		return 0, err
+	}
+	if row == nil {
+		return 0, people.UnknownSubscriber(address)
+	}
+	heads, err := r.records(ctx, []fanfare.RowID{row.Head()})
+	if err != nil {
+		return 0, r.readError(err)
+	}
+	head := heads[row.Head()]
+	if head == nil || head.Flags&control.FlagErasing != 0 {
+		return 0, people.UnknownSubscriber(address)
+	}
+	return row.Place, r.checkAvailable(ctx, head, address)
+}
+
 // SubscriberByAddress returns the subscriber that has an address.
 func (r *Registry) SubscriberByAddress(ctx context.Context, service, address string) (people.Subscriber, error) {
 	svc, err := r.Snapshot().Service(service)

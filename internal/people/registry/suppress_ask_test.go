@@ -76,7 +76,7 @@ func suppress(t *testing.T, r *registry.Registry, ask suppression.Request) {
 	}
 }
 
-func TestWhatIsSuppressedIsSoAfterARestart(t *testing.T) {
+func TestSuppressionsSurviveARestart(t *testing.T) {
 	place := storetest.Place(t)
 	r, _ := openAt(t, place, withSuppressions)
 	apply(t, r, weather)

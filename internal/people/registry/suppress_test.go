@@ -142,7 +142,7 @@ func TestAFilterThatIsForgottenMeanwhileIsKeptAnew(t *testing.T) {
 	}
 }
 
-func TestWhoLiftsASuppressionAndWhoErasesIsInTheAudit(t *testing.T) {
+func TestAuditLogNamesTheActorOfLiftsAndErasures(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t), withSuppressions)
 	apply(t, r, weather)
 	ctx := audit.WithActor(context.Background(), audit.Actor{KeyID: "key-7"})

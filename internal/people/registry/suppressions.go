@@ -57,7 +57,7 @@ func (r *Registry) SuppressionReason(c *catalog.Channel, address string, seen *u
 	if r.suppressions.Len() == 0 {
 		return ""
 	}
-	kind := addresskind.OfDriver(c.Driver)
+	kind := c.AddressKind()
 	if !r.suppressions.HasTag(r.suppressions.Tag(kind, suppression.Fold(kind, address))) {
 		return ""
 	}

@@ -254,7 +254,7 @@ func TestADraftThatWasKeptBeforeSomethingElseWasPublishedIsRefused(t *testing.T)
 	}
 }
 
-func TestWhoMadeAVersionWhatItIsAndWhyIsKept(t *testing.T) {
+func TestVersionsKeepTheirAuthorContentAndReason(t *testing.T) {
 	place := storetest.Place(t)
 	now := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	clock := func(o *registry.Options) { o.Now = func() time.Time { return now } }
@@ -300,7 +300,7 @@ func TestWhoMadeAVersionWhatItIsAndWhyIsKept(t *testing.T) {
 	}
 }
 
-func TestWhatAMessageMayBeWrittenWithIsWhatIsOrWasPublished(t *testing.T) {
+func TestMessagesUseOnlyPublishedVersions(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, "service: a\ntemplates: {story: {subject: s, text: first}}")
 	if err := keepDraft(t.Context(), t, r, "{subject: s, text: second}"); err != nil {

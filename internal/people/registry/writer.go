@@ -372,7 +372,7 @@ func (r *Registry) maxWaitTimer() (over <-chan time.Time, stop func() bool) {
 var (
 	errNotStored      = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database does not respond; nothing was stored", Hint: "send the request again shortly"}
 	errOutcomeUnknown = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database does not respond; it may still store the request",
-		Hint: "send the request again shortly if it has an id or a name, because such a request is not stored twice; otherwise, first check whether it was stored"}
+		Hint: "if the request has an id or a name, send it again: it is not stored twice; otherwise, first check whether it was stored"}
 )
 
 // enqueue is submit without waiting for the result.

@@ -103,10 +103,21 @@ func channelsFor(r *registry.Registry, service string, takes func(*catalog.Chann
 	var list []pages.Channel
 	for _, c := range r.Configuration().Channels(service) {
 		if takes(c) {
-			list = append(list, pages.Channel{Name: c.Name, Title: c.Title, Driver: c.Driver})
+			list = append(list, pages.Channel{Name: c.Name, Title: c.Title, Kind: kindOf(c)})
 		}
 	}
 	return list
+}
+
+// kindOf returns the kind under which pages show a channel.
+func kindOf(c *catalog.Channel) string {
+	switch {
+	case c.SendsDocuments():
+		return "webhook"
+	case c.Driver == "inbox":
+		return "inbox"
+	}
+	return "mail"
 }
 
 // distinct sorts a list and removes duplicates.

@@ -30,6 +30,7 @@ type Preferences struct {
 	unsubscriber *Unsubscriber
 	registry     *registry.Registry
 	mails        *Mailer
+	programs     *MailPrograms
 	clock        clock.Clock
 }
 
@@ -71,6 +72,7 @@ func (p *Preferences) Preferences(ctx context.Context, token string) (recipientp
 		shown.List = append(shown.List, one)
 	}
 	slices.SortStableFunc(shown.List, func(a, b pages.Preference) int { return strings.Compare(a.Title, b.Title) })
+	shown.MailPrograms = p.programs.offered(ctx, &person)
 	shown.Locales = locales(p.registry, link.Service, person.Locale)
 	return shown, nil
 }
@@ -88,7 +90,7 @@ func (p *Preferences) cadences(s *people.Subscription) []string {
 func (p *Preferences) channels(s *people.Subscription) []pages.Channel {
 	is := p.registry.Configuration().Channel(s.Service, s.Channel)
 	list := channelsFor(p.registry, s.Service, func(c *catalog.Channel) bool {
-		return is != nil && sendsMail(c.Driver) == sendsMail(is.Driver)
+		return is != nil && c.SendsMail() == is.SendsMail()
 	})
 	if len(list) < 2 {
 		return nil
@@ -223,19 +225,17 @@ func moved(person *people.Person) bool {
 func (p *Preferences) home(person *people.Person) (fanfare.RowID, string) {
 	for i := range person.Subscriptions {
 		s := &person.Subscriptions[i]
-		if c := p.registry.Configuration().Channel(person.Service, s.Channel); c != nil && sendsMail(c.Driver) {
+		if c := p.registry.Configuration().Channel(person.Service, s.Channel); c != nil && c.SendsMail() {
 			return s.Place, s.To
 		}
 	}
 	return 0, ""
 }
 
-func sendsMail(driver string) bool { return driver == "smtp" || driver == "file" }
-
 // firstMail returns the first email channel of a service, or "".
 func firstMail(r *registry.Registry, service string) string {
 	for _, c := range r.Configuration().Channels(service) {
-		if sendsMail(c.Driver) {
+		if c.SendsMail() {
 			return c.Name
 		}
 	}

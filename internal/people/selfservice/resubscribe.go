@@ -9,7 +9,7 @@ import (
 )
 
 // nothingAtAll is the reason for ending subscriptions whose owner unsubscribed from everything.
-const nothingAtAll = "its owner wanted nothing at all"
+const nothingAtAll = "the owner of the address had unsubscribed from everything"
 
 // liftUnwanted removes an address from the suppression list if its owner unsubscribed from
 // everything and has now confirmed a new subscription. All earlier subscriptions of the owner

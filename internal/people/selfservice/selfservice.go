@@ -6,6 +6,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mail/clientconfig"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/people/registry"
@@ -18,6 +19,9 @@ type Options struct {
 	Seals     *linktoken.Key     // seals the links of pages
 	Clock     clock.Clock
 	PublicURL string // without a trailing slash
+
+	AppPasswords AppPasswords
+	MailServers  clientconfig.Servers // that open mailboxes
 
 	Manifests interface {
 		Manifest(ctx context.Context, day fanfare.Day, id fanfare.ManifestID) (*fanfare.Manifest, error)
@@ -32,6 +36,7 @@ type Pages struct {
 	Unsubscriber *Unsubscriber
 	Preferences  *Preferences
 	Signups      *Signups
+	MailPrograms *MailPrograms
 }
 
 // New returns the handlers.
@@ -39,6 +44,7 @@ func New(o Options) Pages {
 	mails := &Mailer{messages: o.Messages, registry: o.Registry, base: o.PublicURL}
 	unsubscriber := &Unsubscriber{signer: o.Signer, passes: o.Seals, mails: mails, registry: o.Registry, store: o.Manifests, clock: o.Clock}
 	preferences := &Preferences{signer: o.Signer, unsubscriber: unsubscriber, registry: o.Registry, mails: mails, clock: o.Clock}
+	preferences.programs = &MailPrograms{passes: o.Seals, registry: o.Registry, mails: mails, links: preferences, passwords: o.AppPasswords, servers: o.MailServers, clock: o.Clock}
 	signups := &Signups{passes: o.Seals, registry: o.Registry, mails: mails, links: preferences, clock: o.Clock}
-	return Pages{unsubscriber, preferences, signups}
+	return Pages{unsubscriber, preferences, signups, preferences.programs}
 }

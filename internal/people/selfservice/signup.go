@@ -73,7 +73,7 @@ func (s *Signups) Form(service, topic string) (recipientpages.SignupForm, error)
 		f.Title = words.OfName(topic)
 	}
 	f.Channels = channelsFor(s.registry, service, func(c *catalog.Channel) bool {
-		return sendsMail(c.Driver) && (len(f.Signup.Channels) == 0 || slices.Contains(f.Signup.Channels, c.Name))
+		return c.SendsMail() && (len(f.Signup.Channels) == 0 || slices.Contains(f.Signup.Channels, c.Name))
 	})
 	slices.SortStableFunc(f.Channels, func(a, b pages.Channel) int { // the first one is the default
 		return slices.Index(f.Signup.Channels, a.Name) - slices.Index(f.Signup.Channels, b.Name)
@@ -98,7 +98,7 @@ func (s *Signups) Ask(ctx context.Context, service string, ask *recipientpages.S
 		return err
 	}
 	a.To = address
-	if c := s.registry.Configuration().Channel(service, a.Channel); !sendsMail(c.Driver) {
+	if c := s.registry.Configuration().Channel(service, a.Channel); !c.SendsMail() {
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channel", Message: "a confirmation link can only be sent by email", Hint: "choose an email channel"}
 	}
 	if !may(service, address) {

@@ -60,6 +60,9 @@ func Source(row *catalog.TemplateSource) render.Source {
 
 // SourceOfParts converts the parts of a template for the compiler.
 func SourceOfParts(name string, p catalog.TemplateParts) render.Source {
+	if p.Formatter != "" && p.Subject+p.Text+p.HTML+p.Markdown+p.JSON == "" {
+		p.Subject, p.Text, p.HTML = "{{ formatted.subject }}", "{{ formatted.text }}", "{{ formatted.html | raw }}"
+	}
 	return render.Source{
 		Name: name, Subject: p.Subject, Text: p.Text, HTML: p.HTML, JSON: p.JSON, Markdown: p.Markdown, Layout: p.Layout,
 		Lang: p.Lang, Page: p.Page, Partials: p.Partials, Syntax: p.Syntax, Files: p.Files(), Variants: variants(p.TemplateVariants),

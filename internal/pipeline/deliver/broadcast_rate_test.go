@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 )
 
@@ -279,5 +280,50 @@ func TestRateLimitedSmallBroadcastsDoNotBlockOthers(t *testing.T) {
 				t.Error("a batch has not ended")
 			}
 		}
+	})
+}
+
+// TestRateSetWhileJobsWaitForTheirDestinationIsKept sets a rate while most jobs of a broadcast wait for
+// their destination. A job that is readmitted and must then wait for the rate gives up its place at the
+// destination. Otherwise such jobs would hold all places while the jobs before them wait for one.
+func TestRateSetWhileJobsWaitForTheirDestinationIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rates := &fakeBroadcastRates{}
+		s := settings(answering(func(*driver.Message) driver.Verdict {
+			<-time.After(50 * time.Millisecond)
+			return driver.Accepted
+		}))
+		s.Connections = 8
+		f := newFixture(t, gateFunc(allowAll), s)
+		f.options.BroadcastRates = rates
+		submit := func() (*Batch, fanfare.EventRef) {
+			batch, event := f.submitBroadcast(300, 5)
+			for i := range batch.Jobs {
+				batch.Jobs[i].Destination = "example.org"
+			}
+			f.Submit(batch)
+			return batch, event
+		}
+		first, event := submit()
+		<-time.After(300 * time.Millisecond)
+		if f.Status().Throttled < 200 {
+			t.Fatalf("%+v: too few messages wait for their destination", f.Status())
+		}
+		rates.set(event, 10)
+		f.BroadcastRatesChanged()
+		second, _ := submit()
+		<-time.After(time.Second)
+		for range 5 {
+			before := f.sent(event)
+			<-time.After(10 * time.Second)
+			between(t, "in 10 s at 10/s", f.sent(event)-before, 98, 102)
+		}
+		rates.set(event, -1)
+		f.BroadcastRatesChanged()
+		<-time.After(10 * time.Second)
+		synctest.Wait()
+		f.mustFinish(first, finished{})
+		f.mustFinish(second, finished{})
+		f.Stop()
 	})
 }

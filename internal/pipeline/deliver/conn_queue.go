@@ -136,6 +136,7 @@ func (q *connQueue) admit(job, leader *Job, now time.Time, finished []*Batch) (a
 	}
 	var rests bool
 	if rests, finished = s.awaitsBroadcastRate(job, now, finished); rests {
+		s.readmissionDone(job, now) // so that a job that may be sent gets its place at the destination
 		return throttled, finished
 	}
 	n := 1

@@ -244,6 +244,7 @@ type simulation struct {
 	behave func(destination string, now time.Time) reply
 
 	mu       sync.Mutex
+	replies  int
 	messages map[fanfare.DeliveryRef]string // destination of each
 	tries    map[string][]time.Time
 	accepted map[string]int
@@ -288,8 +289,12 @@ func (sim *simulation) serve(ctx context.Context, queue driver.Queue) error {
 		sim.tries[to] = append(sim.tries[to], now)
 		sim.underway[to]++
 		sim.most[to] = max(sim.most[to], sim.underway[to])
+		sim.replies++
+		// Connections that are free at the same instant are idle until the scheduler runs each of them.
+		apart := time.Duration(sim.replies%1009) * 100 * time.Nanosecond
 		sim.mu.Unlock()
 		answer := sim.behave(to, now)
+		answer.after += apart
 		select {
 		case <-time.After(answer.after):
 		case <-ctx.Done(): // the reply is awaited all the same

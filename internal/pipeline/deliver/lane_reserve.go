@@ -71,6 +71,22 @@ func (b *busy) change(with, by int) {
 	}
 }
 
+// subtract removes the connections of a part.
+func (b *busy) subtract(part *busy) {
+	b.coming -= part.coming
+	for lane, count := range part.with {
+		b.with[lane] -= count
+	}
+}
+
+// changeBusy changes the number of connections of a relay that are busy with a lane. The caller holds mu.
+func (s *Sender) changeBusy(r *relay, with, by int) {
+	r.busy.change(with, by)
+	if !r.left {
+		s.busy.change(with, by)
+	}
+}
+
 // openLanes returns the lanes of which a connection may take a job now. The caller holds
 // mu.
 func (s *Sender) openLanes(q *connQueue) lanes {
@@ -96,8 +112,8 @@ func (s *Sender) countBusy(q *connQueue) {
 	for _, job := range q.jobs {
 		q.busyLane = max(q.busyLane, int(job.batch.Lane))
 	}
-	s.busy.change(was, -1)
-	s.busy.change(q.busyLane, +1)
+	s.changeBusy(q.relay, was, -1)
+	s.changeBusy(q.relay, q.busyLane, +1)
 	if q.busyLane < was && s.queued() > 0 {
 		s.wakeOne()
 	}
@@ -105,7 +121,7 @@ func (s *Sender) countBusy(q *connQueue) {
 
 // countIdle notes that a connection waits for a message, or has ended. The caller holds mu.
 func (s *Sender) countIdle(q *connQueue) {
-	s.busy.change(q.busyLane, -1)
+	s.changeBusy(q.relay, q.busyLane, -1)
 	q.busyLane = idleLane
 }
 

@@ -423,7 +423,7 @@ func TestOneDestinationMayUseTheWholeChannel(t *testing.T) {
 		atOnce   bool
 		within   time.Duration
 	}{
-		{"behind a relay", false, 500, true, 1500 * time.Millisecond},
+		{"behind a relay", false, 500, true, 1600 * time.Millisecond},
 		{"behind a relay, for long", false, 2000, false, 6 * time.Second},
 		{"by connections of its own, of which few are opened at first", true, 500, true, 3 * time.Second},
 		{"by connections of its own, for long", true, 2000, false, 7 * time.Second},

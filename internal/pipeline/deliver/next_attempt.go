@@ -41,6 +41,9 @@ func (r Retry) next(attempt uint16, outcome *driver.Outcome, share float64) (tim
 func (r Retry) follow(outcome *driver.Outcome, job *Job, share float64) (fanfare.State, time.Time, string) {
 	switch outcome.Verdict {
 	case driver.Accepted:
+		if outcome.Delivered {
+			return fanfare.Delivered, time.Time{}, outcome.Text
+		}
 		return fanfare.Accepted, time.Time{}, outcome.Text
 	case driver.Permanent:
 		return fanfare.Failed, time.Time{}, outcome.Text

@@ -222,7 +222,7 @@ func (s *Sender) wake(r *relay) {
 	r.idle = slices.Delete(r.idle, 0, 1)
 	if q.busyLane == idleLane {
 		q.busyLane = comingLane
-		s.busy.change(comingLane, +1)
+		s.changeBusy(r, comingLane, +1)
 	}
 	q.wake <- struct{}{}
 }
@@ -252,8 +252,19 @@ func (s *Sender) configure(wanted []RelaySettings) {
 	for _, r := range old {
 		r.cancel()
 		r.stopTimer()
+		if r.Node != "" {
+			s.leaveOut(r)
+		}
 	}
 	s.assignSeats()
+}
+
+// leaveOut counts the connections of a node that has left no longer. If its link was lost, they end only when the node has
+// certainly closed them, and nobody can use them until then. The caller holds mu.
+func (s *Sender) leaveOut(r *relay) {
+	r.left = true
+	s.connections -= r.connections
+	s.busy.subtract(&r.busy)
 }
 
 // Drain stops or restarts sending through a relay, on all nodes; messages in flight finish. It
@@ -304,6 +315,8 @@ func (r *RelaySettings) equal(other *RelaySettings) bool {
 type relay struct {
 	RelaySettings
 	connections int
+	busy        busy         // these connections
+	left        bool         // its node has left: the sender does not count its connections
 	seats       int          // connections that it may have
 	extraSeats  int          // further ones in place of those that wait for slow destinations
 	idle        []*connQueue // connections that wait for a job, the longest idle one first
@@ -376,7 +389,7 @@ func (s *Sender) openConnections() {
 		wanted--
 		r.connections++
 		s.connections++
-		s.busy.change(comingLane, +1)
+		s.changeBusy(r, comingLane, +1)
 		driver, ctx := r.Driver, r.ctx
 		s.running.Go(func() { s.connect(ctx, r, driver) })
 	}
@@ -401,7 +414,9 @@ func (s *Sender) connect(ctx context.Context, r *relay, driver driver.Driver) {
 	defer s.mu.Unlock()
 	s.countIdle(q)
 	r.connections--
-	s.connections--
+	if !r.left {
+		s.connections--
+	}
 	if s.queued() > 0 {
 		s.wakeOne() // part of a lane may be free now
 	}

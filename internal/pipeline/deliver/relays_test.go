@@ -298,3 +298,46 @@ func TestANodeKeepsItsShareOfTheConnections(t *testing.T) {
 		f.Stop()
 	})
 }
+
+// A node is lost while all its connections wait for replies. Until they have certainly ended, this server opens its own connections.
+func TestConnectionsOfALostNodeTakeNoSeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const each = 4
+		s := settings(answering(acceptAll))
+		s.Connections = each
+		silent := make(chan struct{})
+		stuck := driverFunc(func(ctx context.Context, queue driver.Queue) error {
+			message, err := queue.Next(ctx, true)
+			if message != nil && queue.Release(message) {
+				<-silent
+				return errors.New("the link is lost")
+			}
+			return err
+		})
+		there := s.Relays
+		s.Relays = []RelaySettings{{Name: "relay:25", Node: "two", Driver: stuck, Weight: 1}}
+		f := newFixture(t, gateFunc(allowAll), s)
+		held := f.batch(fanfare.Bulk, each)
+		f.Submit(held)
+		synctest.Wait()
+		f.SetRelays(there, each)
+		batches := []*Batch{f.batch(fanfare.Urgent, 3), f.batch(fanfare.Bulk, 3)}
+		for _, b := range batches {
+			f.Submit(b)
+		}
+		synctest.Wait()
+		for _, b := range batches {
+			f.mustFinish(b, finished{})
+		}
+		if n := f.Status().Connections; n > each {
+			t.Errorf("%d connections are counted", n)
+		}
+		close(silent)
+		<-time.After(time.Hour)
+		f.mustFinish(held, finished{})
+		f.Stop()
+		if n := f.Status().Connections; n != 0 || f.busy != (busy{}) {
+			t.Errorf("at the end, %d connections are counted, busy: %+v", n, f.busy)
+		}
+	})
+}

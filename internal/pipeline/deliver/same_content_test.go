@@ -72,7 +72,12 @@ func TestGroupHasOneContentAndOneFlow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var sizes []int
-				s := settings(together(c.most, &sizes, acceptEach))
+				send := together(c.most, &sizes, acceptEach)
+				submitted := make(chan struct{})
+				s := settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
+					<-submitted // the connection takes nothing before all batches wait
+					return send(ctx, queue)
+				}))
 				s.Connections = 1
 				f := newFixture(t, gateFunc(allowAll), s)
 				var batches []*Batch
@@ -80,6 +85,7 @@ func TestGroupHasOneContentAndOneFlow(t *testing.T) {
 					batches = append(batches, f.submitSameContent(Flow{Seq: 1}, fanfare.Normal, shares...))
 					f.Submit(batches[len(batches)-1])
 				}
+				close(submitted)
 				synctest.Wait()
 				for _, batch := range batches {
 					f.mustFinish(batch, finished{})

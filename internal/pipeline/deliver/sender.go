@@ -62,12 +62,13 @@ type Sender struct {
 	pacer           *pacing       // what that connection waits for; nil: there is none
 	inFlight        inFlightJobs
 	accepted        int64           // since the start
+	wholeBatches    int             // that are delivered as a whole now
 	postponed       []postponedJob  // not yet passed to the recorder
 	recording       []chan struct{} // closed when the recorder has recorded them
 	timer           *time.Timer     // fires when jobs that the limits hold may continue
 	timerAt         time.Time       // zero: not set
 
-	connections int // open now, including those of relays that were removed
+	connections int // open now, including those of relays that were removed, without those of nodes that have left
 
 	ctx     context.Context
 	stop    context.CancelFunc
@@ -131,7 +132,7 @@ func (s *Sender) Stop() {
 func (s *Sender) HasCapacity(lane fanfare.Lane, flow Flow) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiting.hasCapacity(lane, flow) && s.rateLimited.lenOf(flow) < fanfare.MaxBatch
+	return s.wholeBatches < maxWholeBatches && s.waiting.hasCapacity(lane, flow) && s.rateLimited.lenOf(flow) < fanfare.MaxBatch
 }
 
 // CapacityChanged returns a channel that is closed when HasCapacity may have changed to true.
@@ -142,7 +143,8 @@ func (s *Sender) CapacityChanged() <-chan struct{} {
 }
 
 // Submit takes a batch. Its jobs are sent in order, in turn with those of the lane's other
-// flows, and each lane before the less urgent ones. After Stop all jobs stay unsettled.
+// flows, and each lane before the less urgent ones. A driver that delivers whole batches gets
+// a large batch at once if no limit counts its messages. After Stop all jobs stay unsettled.
 func (s *Sender) Submit(batch *Batch) {
 	if len(batch.Jobs) == 0 {
 		batch.Finish(0, 0)
@@ -151,6 +153,16 @@ func (s *Sender) Submit(batch *Batch) {
 	s.mu.Lock()
 	batch.unsettled = len(batch.Jobs)
 	stopped := s.ctx.Err() != nil
+	if whole := s.wholeDriver(batch); whole != nil && !stopped {
+		for i := range batch.Jobs {
+			batch.Jobs[i].batch = batch
+			batch.Jobs[i].Message.Owner = &batch.Jobs[i]
+		}
+		s.wholeBatches++
+		s.running.Go(func() { s.deliverWhole(batch, whole) })
+		s.mu.Unlock()
+		return
+	}
 	for i := range batch.Jobs {
 		job := &batch.Jobs[i]
 		job.batch = batch

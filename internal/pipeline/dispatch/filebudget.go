@@ -13,8 +13,8 @@ const (
 	maxFileBytesOfBatch = 32 << 20
 )
 
-// fileBudget limits the memory for files that belong to single messages of a loop. One goroutine
-// adds and waits; any goroutine may release.
+// fileBudget limits the memory for files that belong to single messages of a loop. It is safe for concurrent use. Each batch that is
+// loaded at the same time as others may exceed it by maxFileBytesOfBatch.
 type fileBudget struct {
 	mu    sync.Mutex
 	used  int

@@ -18,10 +18,11 @@ import (
 	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/render"
 )
 
 // loader turns a batch into messages: it reads which members are settled, then subscribers and
-// subscriptions in bulk, and writes the messages. Each loop has its own.
+// subscriptions in bulk, and writes the messages. A loop has several, each for one batch at a time.
 type loader struct {
 	*Stage
 	links   *signedlink.Signer // nil without a public URL
@@ -30,6 +31,10 @@ type loader struct {
 	keys    *dkimkeys.Keyring
 	signing dkim.Signing
 	signers []*dkim.Key // of the last batch
+
+	filtered  filtered                          // of the current batch
+	formatted map[fanfare.DeliveryRef]formatted // of the current batch
+	waits     []workerName                      // workers without an instance, for which members of the current batch wait
 
 	manifests cache.Cache[manifestKey, *fanfare.Manifest]
 	mailings  cache.Cache[mailingKey, *mailing]
@@ -46,10 +51,11 @@ type loaded struct {
 	held      []fanfare.RecipientRange // paused: to be stored until they are resumed
 	postponed []fanfare.Due            // in their quiet hours: to be stored until these end
 	claimed   []fanfare.DeliveryRef
-	busy      int     // members that another batch is processing: the batch must be delivered again
-	left      int     // members whose files did not fit: the batch is delivered again after the others are sent
-	fileBytes int     // of files that belong to single messages
-	pages     []*page // hold the messages; go back when the jobs are done
+	busy      int          // members that another batch is processing: the batch must be delivered again
+	left      int          // members whose files did not fit, or whose workers have not answered: the batch is delivered again after the others are sent
+	waits     []workerName // workers without an instance, for which members wait
+	fileBytes int          // of files that belong to single messages
+	pages     []*page      // hold the messages; go back when the jobs are done
 }
 
 // openMember is a member that must be attempted.
@@ -129,6 +135,13 @@ func (l *loader) write(ctx context.Context, channel *catalog.Channel, members []
 	var buf []byte
 	var settled []fanfare.Entry
 	events := &eventReader{store: l.Store}
+	if err := l.filter(ctx, events, members, rows, channel, quiet); err != nil {
+		return err
+	}
+	if err := l.format(ctx, events, members, rows, channel); err != nil {
+		return err
+	}
+	out.waits = l.waits
 	tested := map[fanfare.EventRef]bool{}
 	for i := range members {
 		m := &members[i]
@@ -153,17 +166,9 @@ func (l *loader) write(ctx context.Context, channel *catalog.Channel, members []
 		out.fileBytes, mailing.fileBytes = out.fileBytes+mailing.fileBytes, 0
 		expires := mailing.expiry(channel)
 		recipient := l.recipient(m, mailing, rows)
-		switch {
-		case recipient == nil:
-			settled = append(settled, l.entry(m, fanfare.Suppressed, mailing.noRecipient()))
-			continue
-		case !expires.IsZero() && l.Clock.Now().After(expires):
-			settled = append(settled, l.entry(m, fanfare.Expired, "not sent before "+expires.Format(time.RFC3339)))
-			continue
-		}
 		var seen uint64
-		if reason := suppressing(l.Registry, channel, recipient.Address, mailing.asked, &seen); reason != "" {
-			settled = append(settled, l.entry(m, fanfare.Suppressed, reason))
+		if state, reason := l.refusal(mailing, recipient, channel, &seen); reason != "" {
+			settled = append(settled, l.entry(m, state, reason))
 			continue
 		}
 		wait := quiet.of(mailing, recipient.TimeZone, m.member.Subscriber, expires)
@@ -173,6 +178,25 @@ func (l *loader) write(ctx context.Context, channel *catalog.Channel, members []
 				Slice: fanfare.RecipientRange{Manifest: m.ref.Manifest, Positions: []uint32{m.ref.Position}, Attempt: m.attempt},
 				Why:   wait.Why,
 			})
+			continue
+		}
+		if mailing.event.Filter != "" {
+			state, reason, asked := l.filterOutcome(m.ref, mailing)
+			if !asked {
+				out.left++ // no instance of the filter is connected, or the member was refused when the filter was asked and no longer is
+				continue
+			}
+			if reason != "" {
+				settled = append(settled, l.entry(m, state, reason))
+				continue
+			}
+		}
+		switch f := l.formatted[m.ref]; {
+		case f.waits:
+			out.left++
+			continue
+		case f.wrong != "":
+			settled = append(settled, l.entry(m, fanfare.Failed, f.wrong))
 			continue
 		}
 		if cap(buf)-len(buf) < minPageFree {
@@ -195,7 +219,7 @@ func (l *loader) write(ctx context.Context, channel *catalog.Channel, members []
 			continue
 		}
 		buf = longer
-		message.Delivery = m.ref
+		message.Delivery, message.Subscriber = m.ref, m.member.Subscriber
 		out.jobs = append(out.jobs, deliver.Job{
 			Message: message, Subscriber: m.member.Subscriber, Subscriptions: m.member.Subscriptions,
 			Destination: destination(channel, message.To), Attempt: m.attempt, Expires: expires, Quiet: wait, GateState: seen, Requested: mailing.asked,
@@ -211,6 +235,18 @@ func (l *loader) write(ctx context.Context, channel *catalog.Channel, members []
 	}
 	groupSharedContent(out.jobs)
 	return l.Recorder.RecordAll(settled)
+}
+
+// refusal returns why a recipient gets no message, or "". A nil recipient has no active subscription.
+func (l *loader) refusal(m *mailing, r *render.Recipient, channel *catalog.Channel, seen *uint64) (state fanfare.State, reason string) {
+	expires := m.expiry(channel)
+	switch {
+	case r == nil:
+		return fanfare.Suppressed, m.noRecipient()
+	case !expires.IsZero() && l.Clock.Now().After(expires):
+		return fanfare.Expired, "not sent before " + expires.Format(time.RFC3339)
+	}
+	return fanfare.Suppressed, suppressing(l.Registry, channel, r.Address, m.asked, seen)
 }
 
 func (l *loader) entry(m *openMember, state fanfare.State, reason string) fanfare.Entry {
@@ -242,12 +278,12 @@ func groupSharedContent(jobs []deliver.Job) {
 }
 
 // destination returns the domain or host that answers for an address: its limits apply. A file
-// has none.
+// and an inbox have none.
 func destination(channel *catalog.Channel, to string) string {
-	switch channel.Driver {
-	case "file":
+	switch {
+	case channel.Driver == "file", channel.Driver == "inbox":
 		return ""
-	case "webhook":
+	case channel.SendsDocuments():
 		return address.HostPort(to)
 	}
 	return strings.ToLower(to[strings.LastIndexByte(to, '@')+1:])

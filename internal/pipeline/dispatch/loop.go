@@ -12,32 +12,106 @@ import (
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
-// loop moves the batches of one channel and lane from the bus to the sender, one at a time and
-// each broadcast in turn. The sender bounds the messages in memory.
+// maxLoaders is the number of batches that are loaded at the same time for a sender that delivers whole batches. It stores the messages of a
+// batch in a few milliseconds, so that one goroutine that reads rows and writes messages would be the limit.
+const maxLoaders = 2
+
+// loop moves the batches of one channel and lane from the bus to the sender, each broadcast in turn. It loads one batch at a time, or
+// maxLoaders for a sender that delivers whole batches, whose order is free. The sender bounds the messages in memory.
 type loop struct {
 	Target
-	stage  *Stage
-	queue  *bus.Queue
+	stage   *Stage
+	queue   *bus.Queue
+	files   fileBudget
+	loaders []*loader       // that load no batch
+	results chan loadResult // of loads in other goroutines
+}
+
+// A loadResult is the end of a load in another goroutine.
+type loadResult struct {
 	loader *loader
-	files  fileBudget
+	next   leasedBatch
+	waits  []workerName
+	err    error
 }
 
 func (l *loop) run(ctx context.Context) {
-	waiting := newReadAhead(l.queue, l.Sender, l.Lane, func(lease *bus.Lease, err error) { l.fail(ctx, lease, err) })
+	waiting := newReadAhead(l.queue, l.Sender, l.Lane, l.mayContinue, func(lease *bus.Lease, err error) { l.fail(ctx, lease, err) })
 	defer waiting.giveBack()
+	defer func() {
+		for len(l.loaders) < maxLoaders {
+			l.collect(ctx, waiting)
+		}
+	}()
 	for {
-		next, err := waiting.next(ctx)
+		var next leasedBatch
+		var ok bool
+		var err error
+		switch {
+		case len(l.loaders) == maxLoaders:
+			next, err = waiting.next(ctx)
+			ok = true
+		case len(l.loaders) > 0 && l.Sender.DeliversWhole():
+			next, ok, err = waiting.poll(ctx) // a batch that arrives later waits until a load has ended
+		}
 		if err != nil {
 			return
 		}
-		if err := retry.WhileAway(ctx, func() error { return l.submit(ctx, next) }); err != nil {
-			l.fail(ctx, next.lease, err)
+		if ok {
+			l.start(ctx, next)
+		} else {
+			l.collect(ctx, waiting)
 		}
 	}
 }
 
-// submit loads a batch and passes it to the sender, which calls Finish when the batch is done.
-func (l *loop) submit(ctx context.Context, next leasedBatch) error {
+// start loads a batch in another goroutine. There must be a free loader.
+func (l *loop) start(ctx context.Context, next leasedBatch) {
+	last := len(l.loaders) - 1
+	loader := l.loaders[last]
+	l.loaders = l.loaders[:last]
+	go func() {
+		r := loadResult{loader: loader, next: next}
+		r.err = retry.WhileAway(ctx, func() (err error) { r.waits, err = l.submit(ctx, loader, next); return err })
+		l.results <- r
+	}()
+}
+
+// collect waits for the end of a load.
+func (l *loop) collect(ctx context.Context, waiting *readAhead) {
+	r := <-l.results
+	l.loaders = append(l.loaders, r.loader)
+	if r.err != nil {
+		l.fail(ctx, r.next.lease, r.err)
+	} else if len(r.waits) > 0 {
+		l.putAside(waiting, r.next, r.waits)
+	}
+}
+
+// putAside lets a batch wait for instances of workers.
+func (l *loop) putAside(waiting *readAhead, next leasedBatch, waits []workerName) {
+	if len(waiting.aside) == 0 {
+		l.stage.Logger.Warn("messages wait because no instance of their worker is connected: start one, or an agent that may run it", "service", waits[0].service, "worker", waits[0].worker)
+	}
+	waiting.putAside(asideBatch{leasedBatch: next, waits: waits, until: l.stage.Clock.Now().Add(maxAside)})
+}
+
+// mayContinue reports whether a batch that waits for workers must be loaded: an instance is connected, the worker was
+// deleted, or the batch has waited for long or was paused or cancelled.
+func (l *loop) mayContinue(b *asideBatch) bool {
+	channel, ok := l.stage.Registry.Channel(l.Channel)
+	if !ok || !l.stage.Clock.Now().Before(b.until) || slices.ContainsFunc(b.waits, func(w workerName) bool { return !l.stage.absent(w) }) {
+		return true
+	}
+	return slices.ContainsFunc(b.batch.Slices, func(s fanfare.RecipientRange) bool {
+		decision, _ := l.stage.Control.Decide(fanfare.EventRef{Day: b.batch.Day, Seq: s.Manifest.Event()}, channel)
+		return decision != deliver.Go
+	})
+}
+
+// submit loads a batch and passes it to the sender, which calls Finish when the batch is done. If no member of it can be sent
+// before an instance of a worker is connected, submit returns the workers.
+func (l *loop) submit(ctx context.Context, loader *loader, next leasedBatch) (waits []workerName, err error) {
 	lease, batch := next.lease, next.batch
 	channel, ok := l.stage.Registry.Channel(l.Channel)
 	if !ok {
@@ -46,16 +120,21 @@ func (l *loop) submit(ctx context.Context, next leasedBatch) error {
 			err = errBusy
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return lease.Done()
+		return nil, lease.Done()
 	}
 	if err := l.files.wait(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	out, err := l.loader.load(ctx, batch, channel)
+	out, err := loader.load(ctx, batch, channel)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if len(out.waits) > 0 && out.left > 0 && len(out.jobs) == 0 {
+		l.releaseUnused(out)
+		l.stage.pages.giveBack(out)
+		return out.waits, nil
 	}
 	l.files.add(out.fileBytes)
 	if failpoint.Fault("acknowledge-before-record") {
@@ -71,7 +150,7 @@ func (l *loop) submit(ctx context.Context, next leasedBatch) error {
 			l.finish(context.WithoutCancel(ctx), lease, batch, out, held, again)
 		},
 	})
-	return nil
+	return nil, nil
 }
 
 // releaseUnused releases the claims on members that did not become jobs. Jobs are in the order

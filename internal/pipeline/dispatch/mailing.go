@@ -30,6 +30,8 @@ type mailing struct {
 	asked  bool           // its recipient has just requested it
 
 	template  uint32
+	formatter string           // the worker that formats its messages, or ""
+	documents compose.Writer   // what a filter or formatter gets; nil: not needed yet
 	compiled  *render.Template // nil without a template
 	items     *runItems        // of a run
 	fileBytes int              // of files that belong to this message and are not counted yet
@@ -72,7 +74,7 @@ const unsubscribed = "unsubscribed or paused"
 // noRecipient returns the recorded reason if there is no recipient.
 func (m *mailing) noRecipient() string {
 	if m.event.Direct != nil {
-		return "the subscriber is gone"
+		return "the subscriber no longer exists"
 	}
 	return unsubscribed
 }
@@ -86,7 +88,7 @@ func (l *loader) recipient(m *openMember, mailing *mailing, rows *rows) *render.
 		return nil
 	}
 	r := compose.Recipient(row, mailing.event)
-	r.Delivery, r.Individual = m.ref, m.section.Members.Len() == 1
+	r.Delivery, r.Individual, r.Formatted = m.ref, m.section.Members.Len() == 1, l.formatted[m.ref].message
 	if d := mailing.event.Direct; d != nil {
 		if row.Address == "" { // erased
 			return nil
@@ -138,7 +140,10 @@ func (l *loader) newMailing(ctx context.Context, event *fanfare.AcceptedEvent, k
 
 func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channel *catalog.Channel) (compose.Writer, error) {
 	event := of.event
-	if channel.Driver == "webhook" && key.template == 0 && event.Direct == nil {
+	if event.Direct != nil && event.Direct.Submitted != nil {
+		return l.submitted(ctx, event)
+	}
+	if channel.SendsDocuments() && key.template == 0 && event.Direct == nil {
 		return of.posting(nil, key.event).Writer()
 	}
 	template, err := l.Templates.Of(event, key.template)
@@ -148,9 +153,10 @@ func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channe
 	of.compiled = template
 	var absent func(string)
 	if source, ok := l.Registry.Template(key.template); ok {
+		of.formatter = source.Formatter
 		absent = l.absentFrom(of, &source)
 	}
-	if channel.Driver == "webhook" {
+	if channel.SendsDocuments() {
 		p := of.posting(template, key.event)
 		p.OnMissing = absent
 		return p.Writer()

@@ -46,7 +46,8 @@ func (l *loader) readRows(ctx context.Context, members []openMember) (*rows, err
 	}
 	slices.Sort(subscribers)
 	slices.Sort(subscriptions)
-	r := &rows{}
+	subscribers, subscriptions = slices.Compact(subscribers), slices.Compact(subscriptions)
+	r := &rows{subscribers: make([]people.SubscriberRow, 0, len(subscribers)), subscriptions: make([]people.SubscriptionRow, 0, len(subscriptions))}
 	var arena []byte
 	keep := func(b []byte) []byte {
 		if b == nil {
@@ -56,7 +57,7 @@ func (l *loader) readRows(ctx context.Context, members []openMember) (*rows, err
 		arena = append(arena, b...)
 		return arena[start:len(arena):len(arena)]
 	}
-	err := l.Registry.Subscribers(ctx, slices.Compact(subscribers), func(row *people.SubscriberRow) error {
+	err := l.Registry.Subscribers(ctx, subscribers, func(row *people.SubscriberRow) error {
 		kept := *row
 		kept.Attributes = keep(row.Attributes)
 		r.subscribers = append(r.subscribers, kept)
@@ -65,7 +66,7 @@ func (l *loader) readRows(ctx context.Context, members []openMember) (*rows, err
 	if err != nil {
 		return nil, err
 	}
-	err = l.Registry.Subscriptions(ctx, slices.Compact(subscriptions), func(row *people.SubscriptionRow) error {
+	err = l.Registry.Subscriptions(ctx, subscriptions, func(row *people.SubscriptionRow) error {
 		kept := *row
 		kept.Params, kept.Data = keep(row.Params), keep(row.Data)
 		r.subscriptions = append(r.subscriptions, kept)

@@ -33,6 +33,7 @@ type Options struct {
 	Attachments *compose.Attachments
 	Signers     dkim.Elsewhere            // other nodes that make slow signatures; nil: this server is alone
 	Refuses     func(address string) bool // reports whether nothing may be sent to an address
+	Workers     Workers                   // nil: this server has no broker
 	Clock       clock.Clock
 	Logger      *slog.Logger
 }
@@ -89,7 +90,10 @@ func (s *Stage) Loop(ctx context.Context, t Target) (run func(context.Context), 
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{Target: t, stage: s, queue: queue, loader: s.loader(t.Keys)}
+	l := &loop{Target: t, stage: s, queue: queue, results: make(chan loadResult, maxLoaders)}
+	for range maxLoaders {
+		l.loaders = append(l.loaders, s.loader(t.Keys))
+	}
 	return l.run, nil
 }
 

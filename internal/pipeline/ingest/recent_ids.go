@@ -64,9 +64,16 @@ func (m *recentIDs) find(id identity) (fanfare.EventRef, bool) {
 	return ref, ok
 }
 
-func (m *recentIDs) add(id identity, ref fanfare.EventRef, at time.Time) {
+// add adds an id, and returns the event that it belongs to: the first one in the order of the log.
+func (m *recentIDs) add(id identity, ref fanfare.EventRef, at time.Time) (first fanfare.EventRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for _, ids := range []map[identity]fanfare.EventRef{m.current, m.previous} {
+		if known, ok := ids[id]; ok && known.Seq < ref.Seq {
+			ref = known
+			break
+		}
+	}
 	if m.since.IsZero() {
 		m.since = at
 	}
@@ -74,11 +81,18 @@ func (m *recentIDs) add(id identity, ref fanfare.EventRef, at time.Time) {
 		m.previous, m.current, m.since = m.current, map[identity]fanfare.EventRef{}, at
 	}
 	m.current[id] = ref
+	return ref
 }
 
 // Known returns the recent event with the service, source, id and kind of p; false if there is none.
 func (in *Ingester) Known(p *fanfare.AcceptedEvent) (fanfare.EventRef, bool) {
 	return in.known.find(identify(p))
+}
+
+// Repeats reports whether an event from the log has the id of an earlier one. A former leader may have appended it: NATS can store a
+// message long after the node that sent it has given up, when another leader has accepted the event again.
+func (in *Ingester) Repeats(p *fanfare.AcceptedEvent) bool {
+	return in.known.add(identify(p), p.Ref(), p.ReceivedAt) != p.Ref()
 }
 
 // LoadIDs adds the ids of a group that was appended before this start.

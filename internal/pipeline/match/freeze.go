@@ -56,8 +56,13 @@ func byDay(results []*fanfare.MatchResult) map[fanfare.Day][]*fanfare.MatchResul
 func (m *Matcher) freezeDay(ctx context.Context, r *round, day fanfare.Day, results []*fanfare.MatchResult, cutter *plan.Batcher) error {
 	failpoint.Hit("before-manifest")
 	var fresh []bool
+	warned := false
 	err := retry.WhileAway(ctx, func() (err error) {
 		fresh, err = m.Store.Freeze(ctx, results, m.Clock.Now())
+		if retry.IsFull(err) && !warned { // other errors that are retried here are reported elsewhere
+			warned = true
+			m.Logger.Error("cannot freeze the recipients of events; retrying", "error", err)
+		}
 		return err
 	})
 	if err != nil {

@@ -34,6 +34,8 @@ type Options struct {
 	Digests   Digests
 	Recorder  Recorder
 	Nodes     func() []Node // the other nodes that match now; nil: this server is alone
+	// Repeats reports whether an event has the id of an earlier one; nil: the log contains no such events.
+	Repeats func(*fanfare.AcceptedEvent) bool
 	// Held makes broadcasts wait for approval. It returns before the first of their batches is
 	// published.
 	Held   func([]*fanfare.MatchResult)
@@ -223,16 +225,20 @@ func (m *Matcher) matchAll(ctx context.Context, r *round, p piece, events []*fan
 // match finds the recipients of one event. known has its hits if the event was evaluated ahead. The index includes every change up to the change
 // sequence of the event: on one node, a change is in the index before its number is published.
 func (m *Matcher) match(ctx context.Context, r *round, event *fanfare.AcceptedEvent, known *answer) (*fanfare.MatchResult, error) {
-	if event.Direct != nil {
-		return m.direct(event)
-	}
 	if event.Run != nil {
 		return m.run(ctx, r, event)
+	}
+	if m.Repeats != nil && m.Repeats(event) {
+		return &fanfare.MatchResult{Posted: event, MatchedAt: m.Clock.Now()}, nil // it matches nobody, and is not the state of its key
+	}
+	if event.Direct != nil {
+		return m.direct(event)
 	}
 	topic, ok := m.Registry.Topic(event.Service, event.Topic)
 	if !ok {
 		return nil, fmt.Errorf("topic %s/%s is deleted", event.Service, event.Topic)
 	}
+	event.Filter = topic.Filter
 	f := &fanfare.MatchResult{Posted: event}
 	data := condition.EventOf(&event.Event)
 	var err error

@@ -31,12 +31,12 @@ func checkAddress(address string) *addressFault {
 	case address[0] == '#':
 		return nil
 	case !hasScheme:
-		return &addressFault{LinkBroken, shown + " is a relative address, which does not work in mail", "write the full address, beginning with https://"}
+		return &addressFault{LinkBroken, shown + " is a relative address, which does not work in email", "write the full address, beginning with https://"}
 	}
 	switch strings.ToLower(scheme) {
 	case "mailto":
 		if !strings.Contains(rest, "@") && !hasLiquid(rest) {
-			return &addressFault{LinkBroken, shown + " has no mail address", "write mailto:name@example.org"}
+			return &addressFault{LinkBroken, shown + " has no email address", "write mailto:name@example.org"}
 		}
 		return nil
 	case "tel", "sms":
@@ -46,7 +46,7 @@ func checkAddress(address string) *addressFault {
 		if hasLiquid(scheme) {
 			return nil
 		}
-		return &addressFault{LinkBroken, scheme + ": is a scheme that mail programs do not open", "use https, mailto or tel"}
+		return &addressFault{LinkBroken, scheme + ": is a scheme that email clients do not open", "use https, mailto or tel"}
 	}
 	u, err := url.Parse(strings.NewReplacer("\x1a", "x", "\x1b", "x").Replace(address))
 	if err != nil || u.Hostname() == "" || strings.ContainsAny(address, " \t\n<>\"") {

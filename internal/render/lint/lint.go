@@ -152,7 +152,7 @@ func (l *linter) checkWhole(images, words int) {
 		l.add(HTMLSize, 0, "move details to a linked page, and styles to a layout", "with sample data, the HTML has "+strconv.Itoa(size>>10)+" KB: Gmail cuts off everything after "+strconv.Itoa(ClipBytes>>10)+" KB, including the unsubscribe link")
 	}
 	if images > 0 && words < minWords && len(l.src.Partials) == 0 {
-		l.add(ImagesOnly, 0, "write the message as text: many mail programs load images only on request", "the message consists only of images, as spam often does")
+		l.add(ImagesOnly, 0, "write the message as text: many email clients load images only on request", "the message consists only of images, as spam often does")
 	}
 	if strings.TrimSpace(l.src.Rendered.Text) == "" && strings.TrimSpace(l.src.Rendered.HTML) != "" {
 		l.add(TextMissing, 0, "write a text: the HTML contains no words from which to generate it", "the plain-text version is empty")

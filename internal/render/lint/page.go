@@ -108,7 +108,7 @@ func (p *page) start(t html.Token) {
 		p.hasLanguage = true
 	}
 	if droppedElements[t.Data] {
-		p.addAt(ElementDropped, p.offset, "<"+t.Data, "put it on a page, and link to the page", "mail programs remove <"+t.Data+">")
+		p.addAt(ElementDropped, p.offset, "<"+t.Data, "put it on a page, and link to the page", "email clients remove <"+t.Data+">")
 	}
 	switch t.Data {
 	case "img", "f-image":

@@ -29,7 +29,7 @@ var builtins = func() map[string]any {
 	meta := with(object(text, "id", "source", "type", "subject", "time", "topic", "service"), map[string]any{"extensions": open})
 	subscription := with(object(text, "id", "rule", "title", "description"), map[string]any{"params": open, "data": open})
 	return map[string]any{
-		"event": open, "sub": open, FieldsVariable: open,
+		"event": open, "sub": open, "formatted": open, FieldsVariable: open,
 		"meta":            meta,
 		"subscriber":      with(object(text, "id", "address", "locale", "time_zone"), map[string]any{"attributes": open}),
 		"subscription":    subscription,
@@ -211,7 +211,7 @@ func (s *scope) resolve(paths []Path) []Path {
 // check reports whether the path can exist, with a hint if it cannot.
 func (s *scope) check(p Path) (hint string, ok bool) {
 	if _, _, ok := s.resolveName(p.Root); !ok {
-		names := []string{"count", "digest", "event", "items", "meta", "more", "preferences_url", "sub", "subscriber", "subscription", "subscriptions", "unsubscribe_url"}
+		names := []string{"count", "digest", "event", "formatted", "items", "meta", "more", "preferences_url", "sub", "subscriber", "subscription", "subscriptions", "unsubscribe_url"}
 		for name := range s.assigned {
 			names = append(names, name)
 		}

@@ -20,7 +20,7 @@ const (
 // Sharing tells whose value the path reads. A loop over items reads nothing of them by itself.
 func (p Path) Sharing() Sharing {
 	switch p.Root {
-	case "sub", "subscriber", "subscription", "subscriptions", "unsubscribe_url", "preferences_url", FieldsVariable:
+	case "sub", "formatted", "subscriber", "subscription", "subscriptions", "unsubscribe_url", "preferences_url", FieldsVariable:
 		return Personal
 	case "count", "more":
 		return SharedByCount
@@ -103,6 +103,7 @@ const (
 	SubscriptionParams
 	SubscriptionData
 	RecipientData
+	FormattedMessage
 	UnsubscribeURL
 	ItemCount
 	OmittedCount
@@ -134,8 +135,13 @@ func newField(u node) *Field {
 	if len(names) == 0 {
 		return nil
 	}
-	if p.Root == "sub" {
+	switch p.Root {
+	case "sub":
 		f.Source = RecipientData
+		f.inside(names)
+		return &f
+	case "formatted":
+		f.Source = FormattedMessage
 		f.inside(names)
 		return &f
 	}

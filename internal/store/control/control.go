@@ -27,5 +27,5 @@ func UserError(err error, message string) error {
 	if e, ok := errors.AsType[*fanfare.Error](err); ok {
 		return e
 	}
-	return &fanfare.Error{Code: fanfare.Unavailable, Message: message, Hint: "see the log of the server for the cause"}
+	return &fanfare.Error{Code: fanfare.Unavailable, Message: message, Hint: "see the server log for the cause"}
 }

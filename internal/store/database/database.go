@@ -85,6 +85,24 @@ func OpenCluster(ctx context.Context, c *config.Config, version string, log *slo
 	return nil, Located(postgres.Describe(c.DB), err)
 }
 
+// OpenShared opens the database for a node of a cluster that does not need the lease, because it uses the mailboxes only. The error is Unavailable while
+// the schema is not up to date. The database has half of the connections of db_connections. replaced is closed when the node must open it again.
+func OpenShared(ctx context.Context, c *config.Config, version string, log *slog.Logger) (db store.Database, replaced <-chan struct{}, err error) {
+	options := postgresOptions(c, version, log)
+	options.Node, options.ReadURL = c.Node, ""
+	if options.MaxConnections > 0 {
+		options.MaxConnections = max(options.MaxConnections/2, leastShared)
+	}
+	opened, err := postgres.Open(ctx, c.DB, options)
+	if err != nil {
+		return nil, nil, Located(postgres.Describe(c.DB), err)
+	}
+	return opened, opened.Replaced(), nil
+}
+
+// leastShared is the least number of connections of OpenShared.
+const leastShared = 4
+
 // OpenUnder is Open for a node of a cluster that holds a lease; nil for a server that is alone.
 func OpenUnder(ctx context.Context, lease *postgres.NodeLease, c *config.Config, version string, log *slog.Logger) (*DB, error) {
 	first, err := openConfigured(ctx, lease, c, version, log)

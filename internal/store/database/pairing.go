@@ -68,7 +68,7 @@ func checkPairing(dir string, current Pairing, knowsKey func(secret string) bool
 			return err
 		}
 		if !knowsKey(datadir.TrimLine(secret)) {
-			return &fanfare.Error{Code: fanfare.Conflict, Pointer: "/db", Message: fmt.Sprintf("the data directory %s does not belong to the database %s: the database does not contain the key in its admin.key", dir, current.Database),
+			return &fanfare.Error{Code: fanfare.Conflict, Pointer: "/db", Message: fmt.Sprintf("the data directory %s does not belong to the database %s: the key in the admin.key of the directory is not in the database", dir, current.Database),
 				Hint: "move the data with fanfare migrate, or set a different data_dir for this database"}
 		}
 	}

@@ -62,7 +62,7 @@ func parseParkedID(id string) (fanfare.Day, int64, error) {
 	_, err := fmt.Sscanf(id, "prk-%8s-%x", &day, &row)
 	of, dayErr := fanfare.ParseDay(day)
 	if err != nil || dayErr != nil || parkedID(of, row) != id {
-		return 0, 0, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no parked work %q", id), Hint: "`fanfare parked list` lists the ids"}
+		return 0, 0, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no parked work %q", id), Hint: "run `fanfare parked list` to see the ids"}
 	}
 	return of, row, nil
 }

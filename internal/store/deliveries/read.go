@@ -43,7 +43,7 @@ func (s *Store) Broadcasts(ctx context.Context, of fanfare.Day, service string, 
 }
 
 func unknownEvent(ref fanfare.EventRef) error {
-	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no event %s", ref), Hint: "the event may not have been matched yet, or may be older than the retention"}
+	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no event %s", ref), Hint: "the event may not have been matched yet, or may be older than the retention period"}
 }
 
 func broadcastAt(r store.Row, of fanfare.Day) (*fanfare.Broadcast, error) {

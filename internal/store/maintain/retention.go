@@ -90,7 +90,7 @@ func (r *Retention) removeOld(ctx context.Context) error {
 		} else if traced {
 			continue
 		}
-		r.Logger.Info("removing a day that is older than the retention", "day", day.String())
+		r.Logger.Info("removing the data of a day that is older than the retention period", "day", day.String())
 		err = r.Archive(ctx, day)
 		if err == nil {
 			err = r.Store.Remove(ctx, day)
@@ -98,7 +98,7 @@ func (r *Retention) removeOld(ctx context.Context) error {
 		delete(r.keepUntil, day)
 		if err != nil {
 			r.pausedUntil = r.Clock.Now().Add(removePause)
-			return fmt.Errorf("the day %s could not be removed; retrying in %s: %w", day, removePause, err)
+			return fmt.Errorf("the data of %s could not be removed; retrying in %s: %w", day, removePause, err)
 		}
 	}
 	return nil

@@ -50,6 +50,12 @@ func checkEmpty(ctx context.Context, to Side) error {
 	}
 	tables := store.ControlTables()[1:] // every database begins with a row of meta
 	n, err := countRows(ctx, to.DB.Control(), tables)
+	if err == nil && n == 0 {
+		n, err = countRows(ctx, to.DB.Sessions(), store.SessionTables())
+	}
+	if err == nil && n == 0 {
+		n, err = countRows(ctx, to.DB.Mailboxes(), store.MailboxTables())
+	}
 	if err == nil && n > 0 {
 		err = notEmpty(to)
 	}

@@ -41,6 +41,16 @@ func ExportDays(ctx context.Context, from, to store.Database) error {
 	return nil
 }
 
+// ExportSessions copies the sessions of a database as they are at this moment.
+func ExportSessions(ctx context.Context, from, to store.Database) error {
+	return exportPart(ctx, from.Sessions(), to.Sessions(), store.SessionTables())
+}
+
+// ExportMailboxes copies the mailboxes of a database as they are at this moment.
+func ExportMailboxes(ctx context.Context, from, to store.Database) error {
+	return exportPart(ctx, from.Mailboxes(), to.Mailboxes(), store.MailboxTables())
+}
+
 // ExportControl copies the control part of a database as it is at this moment.
 func ExportControl(ctx context.Context, from, to store.Database) error {
 	return exportPart(ctx, from.Control(), to.Control(), store.ControlTables())

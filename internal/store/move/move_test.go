@@ -36,10 +36,10 @@ func TestAStoppedMoveTakesAllThatIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(report.Tables) != len(store.ControlTables())+3*len(store.DayTables()) {
+		if len(report.Tables) != len(store.ControlTables())+len(store.SessionTables())+len(store.MailboxTables())+3*len(store.DayTables()) {
 			t.Errorf("%d tables were compared", len(report.Tables))
 		}
-		if want := int64(40*(len(tables(store.ControlTables()))+2*len(tables(store.DayTables()))) + 12_003 + 1 + 2*3); report.Rows() != want {
+		if want := int64(40*(len(tables(store.ControlTables()))+len(tables(store.SessionTables()))+len(tables(store.MailboxTables()))+2*len(tables(store.DayTables()))) + 12_003 + 1 + 2*3); report.Rows() != want {
 			t.Errorf("%d rows were compared, want %d", report.Rows(), want)
 		}
 	})

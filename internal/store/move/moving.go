@@ -177,6 +177,12 @@ func (m *moving) prepare() error {
 	if err != nil {
 		return err
 	}
+	if err := clearTables(m.ctx, m.to.DB.Sessions(), store.SessionTables()); err != nil {
+		return err
+	}
+	if err := clearTables(m.ctx, m.to.DB.Mailboxes(), store.MailboxTables()); err != nil {
+		return err
+	}
 	return clearTables(m.ctx, m.to.DB.Control(), store.ControlTables())
 }
 
@@ -202,7 +208,7 @@ func (m *moving) parts() ([]*part, error) {
 		}
 		parts = append(parts, p)
 	}
-	return slices.Insert(parts, max(0, len(parts)-1), m.of.control), nil
+	return slices.Insert(parts, max(0, len(parts)-1), m.of.control, m.of.sessions, m.of.mailboxes), nil
 }
 
 // copy copies all parts. Each part has a journal from the moment of its copy.
@@ -271,8 +277,15 @@ func (m *moving) pair(ctx context.Context, p *part) (*following, error) {
 	if f.source, err = p.in(ctx, m.from); err != nil {
 		return nil, err
 	}
-	if p == m.of.control {
+	switch p {
+	case m.of.control:
 		f.target = m.to.DB.Control()
+		return f, nil
+	case m.of.sessions:
+		f.target = m.to.DB.Sessions()
+		return f, nil
+	case m.of.mailboxes:
+		f.target = m.to.DB.Mailboxes()
 		return f, nil
 	}
 	f.target, err = m.to.DB.Day(ctx, p.day, true)

@@ -9,17 +9,13 @@ import (
 )
 
 const (
-	pageRows  = 5000    // read by one statement
 	pageBytes = 4 << 20 // approximate bytes of a page; rows beyond it are read again
 )
 
 // scan visits the rows of a table in the order of its key, page by page, so that a statement is
 // short for a table of any size. The receiver owns the pages.
 func scan(s store.Session, t *store.Table, visit func(*rows) error) error {
-	after, most := before(t), pageRows
-	if t.Large() {
-		most = 1
-	}
+	after, most := before(t), t.PageRows()
 	limit := most
 	for {
 		page, found := &rows{}, 0

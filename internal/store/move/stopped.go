@@ -49,6 +49,14 @@ func Compare(ctx context.Context, from, to Side, progress *Progress) (*Report, e
 	}
 	tables, err := compareParts(ctx, "control", store.ControlTables(), from.DB.Control(), to.DB.Control(), progress)
 	report.Tables = append(report.Tables, tables...)
+	if err == nil {
+		tables, err = compareParts(ctx, "sessions", store.SessionTables(), from.DB.Sessions(), to.DB.Sessions(), progress)
+		report.Tables = append(report.Tables, tables...)
+	}
+	if err == nil {
+		tables, err = compareParts(ctx, "mailboxes", store.MailboxTables(), from.DB.Mailboxes(), to.DB.Mailboxes(), progress)
+		report.Tables = append(report.Tables, tables...)
+	}
 	for _, day := range days {
 		if err != nil {
 			break
@@ -127,6 +135,16 @@ func Plan(ctx context.Context, from, to Side) ([]Count, error) {
 		return nil, err
 	}
 	counts, err := count(ctx, "control", from.DB.Control(), store.ControlTables())
+	if err == nil {
+		var more []Count
+		more, err = count(ctx, "sessions", from.DB.Sessions(), store.SessionTables())
+		counts = append(counts, more...)
+	}
+	if err == nil {
+		var more []Count
+		more, err = count(ctx, "mailboxes", from.DB.Mailboxes(), store.MailboxTables())
+		counts = append(counts, more...)
+	}
 	for _, day := range slices.Backward(days) {
 		if err != nil {
 			break

@@ -17,9 +17,11 @@ type Side struct {
 
 // A Switch forwards to the database that the server currently uses. It implements store.Database.
 type Switch struct {
-	current atomic.Pointer[side]
-	control *part
-	days    sync.Map // fanfare.Day: *part
+	current   atomic.Pointer[side]
+	control   *part
+	sessions  *part
+	mailboxes *part
+	days      sync.Map // fanfare.Day: *part
 
 	mu     turn    // held to begin and end a move, and to make and remove days
 	moving *moving // nil: no move is running
@@ -39,6 +41,8 @@ type side struct {
 func NewSwitch(of Side) *Switch {
 	s := &Switch{mu: newTurn()}
 	s.control = &part{of: s, name: "control", tables: store.ControlTables(), find: func(_ context.Context, db store.Database) (store.Part, error) { return db.Control(), nil }}
+	s.sessions = &part{of: s, name: "sessions", tables: store.SessionTables(), find: func(_ context.Context, db store.Database) (store.Part, error) { return db.Sessions(), nil }}
+	s.mailboxes = &part{of: s, name: "mailboxes", tables: store.MailboxTables(), find: func(_ context.Context, db store.Database) (store.Part, error) { return db.Mailboxes(), nil }}
 	s.current.Store(&side{Side: of})
 	return s
 }
@@ -92,6 +96,12 @@ func (s *Switch) Current() Side { return s.current.Load().Side }
 
 // Control returns the control part of the database in use.
 func (s *Switch) Control() store.Part { return s.control }
+
+// Sessions returns the part with the sessions of the database in use.
+func (s *Switch) Sessions() store.Part { return s.sessions }
+
+// Mailboxes returns the part with the mailboxes of the database in use.
+func (s *Switch) Mailboxes() store.Part { return s.mailboxes }
 
 // Day returns the part of a day in the database in use.
 func (s *Switch) Day(ctx context.Context, of fanfare.Day, create bool) (store.Part, error) {
@@ -191,7 +201,7 @@ type part struct {
 	of     *Switch
 	name   string
 	tables []store.Table
-	day    fanfare.Day // 0: the control part
+	day    fanfare.Day // 0: the control part, the sessions or the mailboxes
 	find   func(context.Context, store.Database) (store.Part, error)
 	found  atomic.Pointer[found]
 

@@ -184,6 +184,12 @@ func populate(t *testing.T, db store.Database, days ...fanfare.Day) {
 	for _, table := range tables(store.ControlTables()) {
 		fill(t, db.Control(), table.Name, invent(r, &table, 40))
 	}
+	for _, table := range tables(store.SessionTables()) {
+		fill(t, db.Sessions(), table.Name, invent(r, &table, 40))
+	}
+	for _, table := range tables(store.MailboxTables()) {
+		fill(t, db.Mailboxes(), table.Name, invent(r, &table, 40))
+	}
 	for _, day := range days {
 		fillDay(t, db, day)
 	}
@@ -221,6 +227,10 @@ type faulty struct {
 }
 
 func (f *faulty) Control() store.Part { return &faultyPart{f.Database.Control(), f} }
+
+func (f *faulty) Sessions() store.Part { return &faultyPart{f.Database.Sessions(), f} }
+
+func (f *faulty) Mailboxes() store.Part { return &faultyPart{f.Database.Mailboxes(), f} }
 
 func (f *faulty) Day(ctx context.Context, of fanfare.Day, create bool) (store.Part, error) {
 	p, err := f.Database.Day(ctx, of, create)

@@ -56,7 +56,7 @@ func TestOfTwoTransactionsInADeadlockBothAreKept(t *testing.T) {
 
 func TestAStatementThatTakesTooLongIsEndedAndTheNextRuns(t *testing.T) {
 	at := pgtest.Database(t)
-	db := open(t, at, Options{StatementTimeout: 2 * time.Second}) // what the others need under load
+	db := open(t, at, Options{StatementTimeout: 5 * time.Second}) // what the others need under load
 	days, err := db.Day(t.Context(), today, true)
 	if err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func parse(url string) (*pgxpool.Config, error) {
 	}
 	if path, set := config.ConnConfig.RuntimeParams["search_path"]; set && !plainSchema.MatchString(path) {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the search_path in the URL of the database does not begin with a valid schema name",
-			Hint: "use a name of ASCII letters, digits and _, or put another name in double quotes (search_path=%22My-Schema%22)"}
+			Hint: "use a name that consists of ASCII letters, digits and _, or enclose any other name in double quotes (search_path=%22My-Schema%22)"}
 	}
 	return config, nil
 }

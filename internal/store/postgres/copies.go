@@ -13,12 +13,24 @@ var movesText string
 
 // sharedTables have rows of all days; each other table of a day belongs to that day alone.
 func sharedTables() []string {
-	return []string{"switches", "controls", "held", "parked", "counters", "history_runs", "history_position", "advances", "gathered", "pending", "runs", "items", "message_files", "notices", "notices_position"}
+	return []string{"switches", "controls", "held", "parked", "counters", "history_runs", "history_position", "advances", "gathered", "pending", "runs", "items", "message_files", "notices", "notices_position", "filter_answers"}
 }
 
-// controlFile and dayFile contain all statements of a part: those of its file, and those that copy its tables.
+// controlFile, sessionFile, mailboxFile and dayFile contain all statements of a part: those of its file, and those that copy its tables.
 func controlFile() string {
 	return controlText + movesText + copies(store.ControlTables(), func(table string) (string, string, string, string) {
+		return table, "", "", ""
+	})
+}
+
+func sessionFile() string {
+	return sessionText + copies(store.SessionTables(), func(table string) (string, string, string, string) {
+		return table, "", "", ""
+	})
+}
+
+func mailboxFile() string {
+	return mailboxText + copies(store.MailboxTables(), func(table string) (string, string, string, string) {
 		return table, "", "", ""
 	})
 }

@@ -15,7 +15,7 @@ func TestEveryTableIsAmongThoseThatACopyHas(t *testing.T) {
 	conn := migrated(t)
 	own := []string{"migrations", "writers", "moves", "days", "delivery_states", "leases", "nodes", "server_keys"} // of the database, not of what it holds
 	var want []string
-	for _, table := range slices.Concat(store.ControlTables(), store.DayTables()) {
+	for _, table := range slices.Concat(store.ControlTables(), store.SessionTables(), store.MailboxTables(), store.DayTables()) {
 		var columns []string
 		for _, c := range table.Columns {
 			columns = append(columns, c.Name+" "+string(c.Kind))

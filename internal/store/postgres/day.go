@@ -31,7 +31,7 @@ func (db *DB) dayPart(ctx context.Context, of fanfare.Day, create bool, readers 
 	if err != nil {
 		return nil, err
 	}
-	return &part{db, &of, d.known, db.recording, readers, d}, nil
+	return &part{db, &of, d.known, db.recording, readers, d, scrubTables(&of)}, nil
 }
 
 // day finds a day, or creates it. Days are created one at a time. A caller that waits gives up when ctx ends; callers that

@@ -13,6 +13,12 @@ import (
 //go:embed control/queries.sql
 var controlText string
 
+//go:embed sessions/queries.sql
+var sessionText string
+
+//go:embed mailboxes/queries.sql
+var mailboxText string
+
 //go:embed day/queries.sql
 var dayText string
 
@@ -44,6 +50,12 @@ func listDays(ctx context.Context, conn *pgx.Conn) ([]fanfare.Day, error) {
 		return fanfare.DayOf(day), err
 	})
 }
+
+// sessionTables are the tables of the sessions that contain personal data.
+var sessionTables = []string{"sessions", "session_clients", "session_log"}
+
+// mailboxTables are the tables of the mailboxes that contain personal data.
+var mailboxTables = []string{"accounts", "credentials", "mailboxes", "messages", "contents", "content_data", "inbox_block_data", "mailbox_records"}
 
 // scrubTables are the tables of a day, or of the control part, that contain personal data.
 func scrubTables(of *fanfare.Day) []string {

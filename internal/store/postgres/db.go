@@ -1,6 +1,6 @@
 // Package postgres stores the state of Fanfare in a schema of a PostgreSQL database,
-// version 15 or later: control tables, and for each day tables of the deliveries, which
-// retention drops.
+// version 15 or later: control tables, tables of sessions and of mailboxes, and for each
+// day tables of the deliveries, which retention drops.
 //
 // State. One server owns the database at a time: it holds an advisory lock on a
 // connection of its own, and a second server is refused at its start with an error that
@@ -53,6 +53,8 @@ type DB struct {
 	standby                     *pgxpool.Pool // nil: no standby
 
 	controlStatements catalog
+	sessionStatements catalog
+	mailboxStatements catalog
 	dayStatements     store.Statements
 
 	mu     sync.Mutex
@@ -62,7 +64,8 @@ type DB struct {
 	closing  chan struct{}
 	close    sync.Once
 	replaced sync.Once
-	ending   sync.RWMutex // write lock to set closing; read lock to start background work
+	fenced   chan struct{} // closed by replaced
+	ending   sync.RWMutex  // write lock to set closing; read lock to start background work
 	behind   sync.WaitGroup
 
 	retries, losses atomic.Int64
@@ -117,8 +120,10 @@ func newDB(options Options) *DB {
 			lost: "the standby cannot be reached; the server reads from the primary instead", back: "the server reads from the standby again"},
 
 		controlStatements: newCatalog("control", store.ParseStatements(controlFile())),
+		sessionStatements: newCatalog("sessions", store.ParseStatements(sessionFile())),
+		mailboxStatements: newCatalog("mailboxes", store.ParseStatements(mailboxFile())),
 		dayStatements:     store.ParseStatements(dayFile()),
-		days:              map[fanfare.Day]*day{}, making: make(chan struct{}, 1), closing: make(chan struct{})}
+		days:              map[fanfare.Day]*day{}, making: make(chan struct{}, 1), closing: make(chan struct{}), fenced: make(chan struct{})}
 	db.outage.reach.Store(newReach())
 	db.absence.reach.Store(newReach())
 	return db
@@ -142,6 +147,10 @@ func (db *DB) Close() error {
 	return err
 }
 
+// Replaced returns a channel that is closed when a transaction was refused because another server has taken over the database, or is about to change
+// the schema.
+func (db *DB) Replaced() <-chan struct{} { return db.fenced }
+
 func (db *DB) isClosed() bool {
 	select {
 	case <-db.closing:
@@ -155,7 +164,17 @@ func (db *DB) isClosed() bool {
 func (db *DB) Control() store.Part { return db.controlPart(db.reading) }
 
 func (db *DB) controlPart(readers ...*pgxpool.Pool) store.Part {
-	return &part{db, nil, db.controlStatements, db.control, readers, nil}
+	return &part{db, nil, db.controlStatements, db.control, readers, nil, scrubTables(nil)}
+}
+
+// Sessions returns the part with the tables of the sessions. It writes with the connections for recording.
+func (db *DB) Sessions() store.Part {
+	return &part{db, nil, db.sessionStatements, db.recording, []*pgxpool.Pool{db.reading}, nil, sessionTables}
+}
+
+// Mailboxes returns the part with the tables of the mailboxes. It writes with the connections for recording.
+func (db *DB) Mailboxes() store.Part {
+	return &part{db, nil, db.mailboxStatements, db.recording, []*pgxpool.Pool{db.reading}, nil, mailboxTables}
 }
 
 // lost records a lost connection.

@@ -109,18 +109,18 @@ func (t trouble) gone() bool {
 
 // words returns the message for users and the hint for operators.
 var words = map[trouble]fanfare.Error{
-	refused: {Code: fanfare.Unavailable, Message: "the database refused a statement; nothing was stored", Hint: "see the log of the server for the cause"},
+	refused: {Code: fanfare.Unavailable, Message: "the database refused a statement; nothing was stored", Hint: "see the server log for the cause"},
 	conflict: {Code: fanfare.Unavailable, Message: "other transactions locked the same rows for too long; nothing was stored",
 		Hint: "try again; if the error persists, use pg_stat_activity to find the sessions that hold the locks"},
 	stale: {Code: fanfare.Unavailable, Message: "the database lost the state of this session; a connection pooler may be in transaction mode",
 		Hint: "connect to PostgreSQL directly, or set the pooler to session mode"},
 	away: {Code: fanfare.Unavailable, Message: "the database cannot be reached",
 		Hint: "check that PostgreSQL is running and can be reached from this machine, then try again"},
-	crowded: {Code: fanfare.Unavailable, Message: "the database does not accept any more connections",
+	crowded: {Code: fanfare.Unavailable, Message: "the database is not accepting any more connections",
 		Hint: "raise max_connections in PostgreSQL, or lower db_connections"},
 	standby: {Code: fanfare.Unavailable, Message: "the database is read-only: it is a standby, a failover is in progress, or it was configured as read-only",
 		Hint: "use the URL of the primary, or a URL that lists all hosts with target_session_attrs=read-write; run fanfare doctor to check default_transaction_read_only"},
-	full: {Code: fanfare.DiskFull, Message: "the disk of the database is full; nothing was stored", Hint: "free some space on that disk and try again"},
+	full: {Code: fanfare.DiskFull, Message: "the database disk is full; nothing was stored", Hint: "free up some space on that disk and try again"},
 	slow: {Code: fanfare.Unavailable, Message: "the database took too long; nothing was stored",
 		Hint: "try again; if the error persists, check the load on the PostgreSQL server, or raise db_statement_timeout"},
 	stranger: {Code: fanfare.Unavailable, Message: "the database rejected the login",
@@ -129,7 +129,7 @@ var words = map[trouble]fanfare.Error{
 		Hint: "write the password into a file and set db_password_file to its path, or allow the user to connect without a password in pg_hba.conf"},
 	missing: {Code: fanfare.Unavailable, Message: "the database does not exist",
 		Hint: "create it (CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0), or use the URL of another database"},
-	denied: {Code: fanfare.Unavailable, Message: "the user in the URL lacks permissions that a server needs",
+	denied: {Code: fanfare.Unavailable, Message: "the user in the URL lacks permissions that the server needs",
 		Hint: "ask an administrator to run CREATE SCHEMA fanfare AUTHORIZATION with the user in the URL, or connect as the owner of the existing schema"},
 }
 
@@ -206,5 +206,5 @@ func (e *attemptError) Unwrap() error { return e.cause }
 var errClosed = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database is closed", Hint: "the server is stopping"}
 
 func unknownDay(of fanfare.Day) error {
-	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("there is no data for the day %s", of), Hint: "the day may be older than the retention"}
+	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("there is no data for the day %s", of), Hint: "the day may be older than the retention period"}
 }

@@ -22,11 +22,22 @@ func TestThePlannerKeepsNothingOfAPerson(t *testing.T) {
 		"INSERT INTO broadcasts_20261120 (seq, matched, messages, kept_at, matched_at, frozen_at, service, topic, posted) SELECT n, 1, 1, 1, 1, 1, 'press', 'news', 'ada' FROM generate_series(1, 500) n",
 		"INSERT INTO attempts_20261120 (manifest, position, attempt, at, next_at, code, state, text, relay, address) SELECT n, 0, 1, 1, 0, 250, 2, '250 ada', '', 'ada@example.org' FROM generate_series(1, 500) n",
 		"INSERT INTO parked (day, id, failures, seq, members, at, kind, reason, payload) SELECT '2026-11-20', n, 5, 1, 1, 1, 'batch', 'ada', 'ada' FROM generate_series(1, 500) n",
+		"INSERT INTO sessions (number, service, worker, kind, name, state, reason, opened_at, ended_at, epoch, opened_by, options) SELECT n, '', '', '', 'ada', '', 'ada', 1, 1, 1, '', 'ada' FROM generate_series(1, 500) n",
+		"INSERT INTO session_clients (session, client, name, requests, accepted, responses, received, floor, flags) SELECT n, 1, 'ada', 1, 1, 1, 1, 1, 1 FROM generate_series(1, 500) n",
+		"INSERT INTO session_log (session, client, kind, first, count, high, data) SELECT n, 1, 1, 1, 1, 1, 'ada' FROM generate_series(1, 500) n",
+		"INSERT INTO accounts (account, created_at, state, oldest, max_bytes, bytes, max_messages, messages, next_mailbox, next_email, validity, merged, flags, service, address) SELECT n, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, '', 'ada@example.org' FROM generate_series(1, 500) n",
+		"INSERT INTO credentials (account, credential, created_at, used_at, iterations, name, salt, stored_key, server_key) SELECT n, n, 1, 1, 1, 'ada', 'ada', 'ada', 'ada' FROM generate_series(1, 500) n",
+		"INSERT INTO mailboxes (account, mailbox, parent, sort_order, validity, uid_next, recent_from, messages, unseen, deleted, bytes, highest, created, changed, subscribed, name, role) SELECT n, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 'ada', '' FROM generate_series(1, 500) n",
+		"INSERT INTO messages (account, email, mailbox, uid, modseq, created, size, received, saved, thread, content, flags, keywords) SELECT n, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 'ada' FROM generate_series(1, 500) n",
+		"INSERT INTO contents (content, size, uses, unused, base, hash, structure) SELECT n, 1, 1, 1, 0, decode(md5(n::text), 'hex'), 'ada' FROM generate_series(1, 500) n",
+		"INSERT INTO inbox_block_data (block, data) SELECT n, 'ada' FROM generate_series(1, 500) n",
+		"INSERT INTO mailbox_records (account, kind, record, created, changed, flags, body) SELECT n, 1, n, 1, 1, 0, 'ada' FROM generate_series(1, 500) n",
+		"INSERT INTO content_data (content, data) SELECT n, 'ada' FROM generate_series(1, 500) n",
 	} {
 		execute(t, conn, fill)
 	}
 	of := aDay
-	for _, table := range slices.Concat(scrubTables(nil), scrubTables(&of), []string{"attempts", "broadcasts"}) {
+	for _, table := range slices.Concat(scrubTables(nil), scrubTables(&of), sessionTables, mailboxTables, []string{"attempts", "broadcasts"}) {
 		execute(t, conn, "ANALYZE "+table)
 	}
 	if n := value[int](t, conn, "SELECT count(*) FROM pg_stats WHERE schemaname = 'fanfare' AND most_common_vals::text LIKE '%de%'"); n == 0 {
@@ -49,5 +60,8 @@ func TestTheTablesThatAPersonIsErasedFromExist(t *testing.T) {
 		for _, table := range scrubTables(part) {
 			execute(t, conn, "VACUUM "+table)
 		}
+	}
+	for _, table := range slices.Concat(sessionTables, mailboxTables) {
+		execute(t, conn, "VACUUM "+table)
 	}
 }

@@ -29,7 +29,7 @@ const (
 	// connection that is being made, which takes several exchanges.
 	silentLooks  = 2
 	connectLooks = 4
-	// answerLimit is the time limit for the other connection.
+	// answerLimit is the time limit for the other connection, if Options.AnswerLimit is 0.
 	answerLimit = 500 * time.Millisecond
 	// heartbeatLimit is how long the owner's connection may be silent while the database answers other connections, before
 	// it is closed.
@@ -37,7 +37,7 @@ const (
 )
 
 // errSilent is the cause of an outage in which the database does not answer.
-var errSilent = errors.New("PostgreSQL accepts connections but does not answer")
+var errSilent = errors.New("PostgreSQL accepts connections but does not respond")
 
 // A heartbeat is a query that waits for its answer.
 type heartbeat struct{ asked atomic.Int64 } // in Unix nanoseconds; 0: none
@@ -133,7 +133,7 @@ func (db *DB) listen() {
 		case asked.looks >= silentLooks && asked.what == db.heartbeat.asked.Load():
 			db.silence(time.Unix(0, asked.what))
 		case connecting.looks >= connectLooks && connecting.what == db.connecting():
-			db.silence(time.Now().Add(-time.Duration(connecting.looks)*silenceLook - answerLimit))
+			db.silence(time.Now().Add(-time.Duration(connecting.looks)*silenceLook - db.options.AnswerLimit))
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (db *DB) connecting() int64 {
 
 // answers reports whether the database answers a new connection, even if it refuses it.
 func (db *DB) answers() bool {
-	err := db.connectFor(answerLimit)
+	err := db.connectFor(db.options.AnswerLimit)
 	if err == nil {
 		return true
 	}

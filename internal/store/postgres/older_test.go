@@ -23,7 +23,15 @@ import (
 //	mkdir testdata/statements/00004
 //	git show v0.2.0:./control/queries.sql > testdata/statements/00004/control.sql
 //	git show v0.2.0:./day/queries.sql > testdata/statements/00004/day.sql
+//	git show v0.2.0:./sessions/queries.sql > testdata/statements/00004/sessions.sql
+//	git show v0.2.0:./mailboxes/queries.sql > testdata/statements/00004/mailboxes.sql
 const first = 4
+
+// withSessions and withMailboxes are the migrations that make the tables of the sessions and of the mailboxes.
+const (
+	withSessions  = 20
+	withMailboxes = 22
+)
 
 type migration struct{ name, script string }
 
@@ -103,7 +111,14 @@ func TestStatementsOfOlderVersionsGoOnWorking(t *testing.T) {
 	all := migrationsFrom(t, 1)
 	for seen := first; seen < len(all); seen++ {
 		statements := map[string]store.Statements{}
-		for _, part := range []string{"control", "day"} {
+		parts := []string{"control", "day"}
+		if seen >= withSessions {
+			parts = append(parts, "sessions")
+		}
+		if seen >= withMailboxes {
+			parts = append(parts, "mailboxes")
+		}
+		for _, part := range parts {
 			file, err := os.ReadFile(filepath.Join("testdata", "statements", fmt.Sprintf("%05d", seen), part+".sql"))
 			if err != nil {
 				t.Fatalf("%s came, and the statements before it are not kept: %v", all[seen].name, err)

@@ -28,9 +28,16 @@ type Options struct {
 	// RetryFor is how long a call is repeated after a conflict or a lost connection before it fails with Unavailable.
 	RetryFor time.Duration
 
+	// AnswerLimit is how long a new connection may wait for its answer before the database counts as silent.
+	AnswerLimit time.Duration
+
 	// Lease is the lease under which a node of a cluster uses the database; nil: the server is alone. The node then shares
 	// the ownership lock with the other nodes, and each of its transactions fails once another node holds the lease.
 	Lease *NodeLease
+
+	// Node is the name of a node of a cluster that uses the database without holding the lease; empty: Lease counts. Such a node uses the part
+	// Mailboxes only, whose transactions lock the accounts that they change.
+	Node string
 
 	shared bool // the ownership lock is shared with other nodes
 }
@@ -96,12 +103,15 @@ func (o Options) withDefaults() (Options, error) {
 	if o.RetryFor == 0 {
 		o.RetryFor = defaultRetryFor
 	}
-	o.shared = o.shared || o.Lease != nil
+	if o.AnswerLimit == 0 {
+		o.AnswerLimit = answerLimit
+	}
+	o.shared = o.shared || o.Lease != nil || o.Node != ""
 	return o, nil
 }
 
-// shares divides the connections by use: recording outcomes, changing the control tables, reading, and finding the result
-// of a commit do not wait for each other. With few connections, reads and commit results share them. One more connection
+// shares divides the connections by use: recording outcomes, sessions and mailboxes, changing the control tables, reading, and finding
+// the result of a commit do not wait for each other. With few connections, reads and commit results share them. One more connection
 // holds the ownership lock.
 func (o Options) shares() (recording, control, reading, settling int32) {
 	n := int32(o.MaxConnections) - 1

@@ -100,6 +100,9 @@ func (o *owner) takeOver(ctx context.Context, writers int) error {
 			return err
 		}
 	}
+	if o.db.options.Node != "" {
+		return o.join(ctx, writers)
+	}
 	if o.db.options.Lease != nil { // an older node that still runs must not write while the schema changes
 		if err := o.raise(ctx, writers); err != nil {
 			return err
@@ -122,7 +125,7 @@ func (o *owner) takeOver(ctx context.Context, writers int) error {
 func (o *owner) suitable() error {
 	of := o.conn.PgConn()
 	if major, _, _ := strings.Cut(of.ParameterStatus("server_version"), "."); len(major) < 2 || major < leastVersion {
-		return &fanfare.Error{Code: fanfare.Invalid, Message: "the database is PostgreSQL " + of.ParameterStatus("server_version"),
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "PostgreSQL " + of.ParameterStatus("server_version") + " is not supported",
 			Hint: "use version " + leastVersion + " or later"}
 	}
 	if encoding := of.ParameterStatus("server_encoding"); encoding != "UTF8" {
@@ -180,8 +183,40 @@ func holder(ctx context.Context, conn *pgx.Conn) (string, error) {
 	return fmt.Sprintf("%s at %s, since %s", name, from, since.UTC().Format(time.RFC3339)), nil
 }
 
+// The slots of a node that does not lead have negative numbers: nodeSlots of them for each value of a hash of its name.
+const nodeSlots = 256
+
+// join gives a node that does not lead an epoch in slots of its own. A process that had the name of the node before can no longer write.
+func (o *owner) join(ctx context.Context, writers int) error {
+	if err := current(ctx, o.conn); err != nil {
+		return err
+	}
+	tx, err := o.conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // it is committed, or lost with its connection
+	var epoch int64
+	var first int32
+	err = tx.QueryRow(ctx, "UPDATE meta SET value = value + 1 WHERE name = 'epoch' RETURNING value, -$2::int * (1 + (hashtext($1) & 4194303))", o.db.options.Node, nodeSlots).Scan(&epoch, &first)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "INSERT INTO writers (slot, epoch, token) SELECT n, $1, 0 FROM generate_series($2::int, $3::int) n ON CONFLICT (slot) DO UPDATE SET epoch = $1, token = 0",
+		epoch, first, first+int32(writers)-1)
+	if err != nil {
+		return err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return err
+	}
+	o.db.epoch, o.db.slots = epoch, newSlots(epoch, first, writers)
+	return nil
+}
+
 // raise gives this server its own epoch in the row of each writer. It waits for transactions of an older epoch; later ones
-// are refused.
+// are refused. A node that leads leaves the slots of the other nodes alone, unless it is about to change the schema: a node of an older version
+// must then stop writing.
 func (o *owner) raise(ctx context.Context, writers int) error {
 	tx, err := o.conn.Begin(ctx)
 	if err != nil {
@@ -202,7 +237,8 @@ func (o *owner) raise(ctx context.Context, writers int) error {
 	if err := tx.QueryRow(ctx, "UPDATE meta SET value = value + 1 WHERE name = 'epoch' RETURNING value").Scan(&epoch); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, "UPDATE writers SET epoch = $1, token = 0", epoch); err != nil {
+	others := o.db.options.Lease == nil || errors.Is(current(ctx, tx.Conn()), errOlder)
+	if _, err := tx.Exec(ctx, "UPDATE writers SET epoch = $1, token = 0 WHERE slot > 0 OR $2", epoch, others); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, "INSERT INTO writers (slot, epoch, token) SELECT n, $1, 0 FROM generate_series(1, $2::int) n ON CONFLICT (slot) DO NOTHING", epoch, writers); err != nil {
@@ -212,7 +248,7 @@ func (o *owner) raise(ctx context.Context, writers int) error {
 		return err
 	}
 	o.db.epoch = epoch
-	o.db.slots = newSlots(epoch, writers)
+	o.db.slots = newSlots(epoch, 1, writers)
 	return nil
 }
 

@@ -10,15 +10,16 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// A part has the statements of the control tables, or of one day. Both kinds write with their own connections, so that
-// recording never waits for an import.
+// A part has the statements of the control tables, of the sessions, of the mailboxes, or of one day. The control part writes
+// with its own connections, so that recording, sessions and mailboxes never wait for an import.
 type part struct {
-	db      *DB
-	day     *fanfare.Day // nil: the control part
-	known   catalog
-	writers *pgxpool.Pool
-	readers []*pgxpool.Pool // tried in this order
-	kept    *day            // nil: the control part
+	db       *DB
+	day      *fanfare.Day // nil: no day
+	known    catalog
+	writers  *pgxpool.Pool
+	readers  []*pgxpool.Pool // tried in this order
+	kept     *day            // nil: no day
+	personal []string        // the tables with personal data
 }
 
 var _ store.Part = (*part)(nil)
@@ -81,7 +82,7 @@ func (p *part) usable() error {
 	return nil
 }
 
-// trouble classifies an error for this part. A missing table of a day means that the day was removed; a missing control
+// trouble classifies an error for this part. A missing table of a day means that the day was removed; another missing
 // table is an unexpected error.
 func (p *part) trouble(err error) trouble {
 	of := troubleOf(err)

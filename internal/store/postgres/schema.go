@@ -74,9 +74,7 @@ func migrateWith(ctx context.Context, conn *pgx.Conn, files fs.FS) error {
 	case err != nil:
 		return err
 	case seen > known:
-		return &fanfare.Error{Code: fanfare.Conflict,
-			Message: fmt.Sprintf("the database was upgraded by a newer version of Fanfare: %s has schema version %d, and this version of Fanfare supports at most version %d", schema, seen, known),
-			Hint:    "start the newer version, or restore a backup from before the upgrade into another database"}
+		return newer(schema, seen, known)
 	case standby && seen < known:
 		return &fanfare.Error{Code: fanfare.Conflict,
 			Message: fmt.Sprintf("the standby has version %d of the schema %s, but this version of Fanfare requires version %d", seen, schema, known),
@@ -96,6 +94,38 @@ func migrateWith(ctx context.Context, conn *pgx.Conn, files fs.FS) error {
 		return fmt.Errorf("migrate the schema %s: %w", schema, err)
 	}
 	return nil
+}
+
+// errOlder is the error of current for a schema without the newest migrations.
+var errOlder = &fanfare.Error{Code: fanfare.Unavailable, Message: "the schema of the database is older than this version of Fanfare", Hint: "the node that leads upgrades it when it has this version"}
+
+// current checks that the schema has exactly the migrations that this program knows.
+func current(ctx context.Context, conn *pgx.Conn) error {
+	files, err := fs.Glob(migrationFiles, "migrations/*.sql")
+	if err != nil {
+		return err
+	}
+	known, err := goose.NumericComponent(files[len(files)-1]) // sorted
+	if err != nil {
+		return err
+	}
+	seen, err := seenVersion(ctx, conn)
+	switch {
+	case err != nil:
+		return err
+	case seen < known:
+		return errOlder
+	case seen > known:
+		return newer("the schema", seen, known)
+	}
+	return nil
+}
+
+// newer is the error for a schema that a newer program has changed.
+func newer(schema string, seen, known int64) error {
+	return &fanfare.Error{Code: fanfare.Conflict,
+		Message: fmt.Sprintf("the database was upgraded by a newer version of Fanfare: %s has schema version %d, and this version of Fanfare supports at most version %d", schema, seen, known),
+		Hint:    "start the newer version, or restore a backup from before the upgrade into another database"}
 }
 
 // attachDays turns day tables that are not partitions yet into partitions. Before a migration all must be partitions,

@@ -9,5 +9,5 @@ func (p *part) Scrub(ctx context.Context, _ [][]byte) error {
 	if err := p.usable(); err != nil {
 		return err
 	}
-	return p.db.admin(ctx, 0, func(ctx context.Context, a *admin) error { return a.vacuum(ctx, scrubTables(p.day)) })
+	return p.db.admin(ctx, 0, func(ctx context.Context, a *admin) error { return a.vacuum(ctx, p.personal) })
 }

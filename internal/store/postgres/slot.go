@@ -50,14 +50,14 @@ type slots struct {
 	tokens func() int64 // returns each token once, over all servers
 }
 
-// newSlots returns slots with the state that raise left. Tokens are greater than zero, the value in new rows, and greater
-// than those of older epochs.
-func newSlots(epoch int64, n int) slots {
+// newSlots returns n slots from the number first on, with the state that raise left. Tokens are greater than zero, the value in new rows, and
+// greater than those of older epochs.
+func newSlots(epoch int64, first int32, n int) slots {
 	last := new(atomic.Int64)
 	last.Store(epoch << 40)
 	s := slots{idle: make(chan *slot, n), tokens: func() int64 { return last.Add(1) }}
 	for i := range n {
-		s.idle <- &slot{number: int32(i + 1), known: true}
+		s.idle <- &slot{number: first + int32(i), known: true}
 	}
 	return s
 }
@@ -91,7 +91,7 @@ func isFence(err error) bool {
 
 // errReplaced is the error of a server that was replaced by another.
 var errReplaced = &fanfare.Error{Code: fanfare.Unavailable, Message: "another server has taken over the database; nothing was stored",
-	Hint: "stop this server: two servers can only use the same database as nodes of a cluster"}
+	Hint: "stop this server: two servers can share a database only if they are nodes of the same cluster"}
 
 var errNotCommitted = errors.New("the transaction was not committed")
 
@@ -119,7 +119,9 @@ func (db *DB) resolve(ctx context.Context, used *slot, cause error) error {
 			return cause
 		case errors.Is(err, errReplaced):
 			db.replaced.Do(func() {
-				db.log.Error("another server has taken over the database; this server can no longer store data")
+				if close(db.fenced); db.options.Node == "" {
+					db.log.Error("another server has taken over the database; this server can no longer store data")
+				}
 			})
 			db.slots.put(used)
 			return &failure{told: errReplaced, cause: cause}

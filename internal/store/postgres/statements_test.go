@@ -16,11 +16,13 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// statementsOf are the statements of both parts, those of the day for aDay.
+// statementsOf are the statements of all parts, those of the day for aDay.
 func statementsOf() map[string]store.Statements {
 	return map[string]store.Statements{
-		"control": store.ParseStatements(controlFile()),
-		"day":     store.ParseStatements(strings.ReplaceAll(dayFile(), "yyyymmdd", aDay.String())),
+		"control":   store.ParseStatements(controlFile()),
+		"sessions":  store.ParseStatements(sessionFile()),
+		"mailboxes": store.ParseStatements(mailboxFile()),
+		"day":       store.ParseStatements(strings.ReplaceAll(dayFile(), "yyyymmdd", aDay.String())),
 	}
 }
 
@@ -43,8 +45,8 @@ func parameters(text string) int {
 // The callers know statements by name only: a name or an argument that one database lacks
 // would fail at its users.
 func TestBothDatabasesKnowTheSameStatements(t *testing.T) {
-	files := map[string][]string{"control": {"queries.sql", "moves.sql"}, "day": {"queries.sql"}}
-	for part, ours := range map[string]store.Statements{"control": store.ParseStatements(controlText + movesText), "day": store.ParseStatements(dayText)} {
+	files := map[string][]string{"control": {"queries.sql", "moves.sql"}, "sessions": {"queries.sql"}, "mailboxes": {"queries.sql"}, "day": {"queries.sql"}}
+	for part, ours := range map[string]store.Statements{"control": store.ParseStatements(controlText + movesText), "sessions": store.ParseStatements(sessionText), "mailboxes": store.ParseStatements(mailboxText), "day": store.ParseStatements(dayText)} {
 		var file []byte
 		for _, name := range files[part] {
 			text, err := os.ReadFile(filepath.Join("..", "sqlite", part, name))

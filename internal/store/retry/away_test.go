@@ -30,6 +30,16 @@ func TestWhileAwayRetriesUntilTheDatabaseIsBack(t *testing.T) {
 		if err := WhileAway(ctx, func() error { return gone }); !IsAway(err) {
 			t.Errorf("at the end: %v", err)
 		}
+		tries = 0
+		err = WhileAway(t.Context(), func() error {
+			if tries++; tries <= 20 {
+				return &fanfare.Error{Code: fanfare.DiskFull, Message: "no"}
+			}
+			return nil
+		})
+		if err != nil || tries != 21 {
+			t.Errorf("with a full disk: %d tries, and then %v", tries, err)
+		}
 		damaged := errors.New("damaged")
 		tries = 0
 		if err := WhileAway(t.Context(), func() error { tries++; return damaged }); !errors.Is(err, damaged) || tries != 1 {

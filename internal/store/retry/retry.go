@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/store"
 )
 
@@ -17,12 +18,17 @@ const Pause = time.Second
 // IsAway reports whether err was caused by a database that cannot be reached.
 func IsAway(err error) bool { return errors.Is(err, store.ErrAway) }
 
+// IsFull reports whether an error is a full disk.
+func IsFull(err error) bool { return fanfare.CodeOf(err) == fanfare.DiskFull }
+
 // WhileAway calls do until it succeeds or returns an error other than store.ErrAway, and returns that result. If ctx ends earlier, it returns
 // the last error of do.
+// WhileAway calls do again while the database cannot be reached or its disk is full. It retries in place, because the work
+// that follows may depend on the order.
 func WhileAway(ctx context.Context, do func() error) error {
 	for {
 		err := do()
-		if !IsAway(err) {
+		if !IsAway(err) && !IsFull(err) {
 			return err
 		}
 		if Sleep(ctx, Pause) != nil {

@@ -1,6 +1,7 @@
 // Package sqlite stores the state of Fanfare in SQLite files in one directory: control.db for configuration, subscribers
-// and subscriptions, and one file for the deliveries of each day (deliveries-20261120.db), so that an import never blocks
-// recording and retention only deletes files.
+// and subscriptions, sessions.db for sessions, mailboxes.db for mailboxes, and one file for the deliveries of each day
+// (deliveries-20261120.db), so that an import blocks neither recording nor sessions nor mailboxes, and retention only
+// deletes files.
 //
 // A commit is durable: in fsync durability every commit is synced (synchronous=FULL); in relaxed durability it is written
 // to the operating system and survives a kill of the process, but not a loss of power. After a disk error the whole

@@ -31,7 +31,7 @@ func TestEveryTableIsAmongThoseThatACopyHas(t *testing.T) {
 	for _, c := range []struct {
 		part   *part
 		listed []store.Table
-	}{{db.control, store.ControlTables()}, {day.(*part), store.DayTables()}} {
+	}{{db.control, store.ControlTables()}, {db.sessions, store.SessionTables()}, {db.mailboxes, store.MailboxTables()}, {day.(*part), store.DayTables()}} {
 		var want []string
 		for _, table := range c.listed {
 			var columns []string

@@ -15,10 +15,12 @@ import (
 )
 
 const (
-	controlFile = "control.db"
-	daysFolder  = "deliveries"
-	dayPrefix   = "deliveries-"
-	daySuffix   = ".db"
+	controlFile   = "control.db"
+	sessionsFile  = "sessions.db"
+	mailboxesFile = "mailboxes.db"
+	daysFolder    = "deliveries"
+	dayPrefix     = "deliveries-"
+	daySuffix     = ".db"
 )
 
 // DB is the database of a data directory. It implements store.Database.
@@ -26,6 +28,8 @@ type DB struct {
 	dir        string
 	durability store.Durability
 	control    *part
+	sessions   *part
+	mailboxes  *part
 
 	mu     sync.Mutex
 	days   map[fanfare.Day]*part
@@ -34,8 +38,8 @@ type DB struct {
 
 var _ store.Database = (*DB)(nil)
 
-// Open opens the database of a data directory, creates missing files, and brings the schema of control.db up to date. The
-// file of a day is opened and brought up to date at its first use.
+// Open opens the database of a data directory, creates missing files, and brings the schemas of control.db,
+// sessions.db and mailboxes.db up to date. The file of a day is opened and brought up to date at its first use.
 func Open(ctx context.Context, dir string, durability store.Durability) (*DB, error) {
 	if err := os.MkdirAll(filepath.Join(dir, daysFolder), 0o700); err != nil {
 		return nil, err
@@ -48,11 +52,29 @@ func Open(ctx context.Context, dir string, durability store.Durability) (*DB, er
 	if err := control.alone(emptyLog); err != nil {
 		return nil, errors.Join(told(err, couldNotWrite), control.close(errClosed))
 	}
-	return &DB{dir: dir, durability: durability, control: control, days: map[fanfare.Day]*part{}}, nil
+	sessions, err := openPart(ctx, filepath.Join(dir, sessionsFile), &sessionFormat, durability)
+	if err != nil {
+		return nil, errors.Join(told(err, couldNotWrite), control.close(errClosed))
+	}
+	mailboxes, err := openPart(ctx, filepath.Join(dir, mailboxesFile), &mailboxFormat, durability)
+	if err != nil {
+		return nil, errors.Join(told(err, couldNotWrite), sessions.close(errClosed), control.close(errClosed))
+	}
+	// As above: an account may have been removed.
+	if err := mailboxes.alone(emptyLog); err != nil {
+		return nil, errors.Join(told(err, couldNotWrite), mailboxes.close(errClosed), sessions.close(errClosed), control.close(errClosed))
+	}
+	return &DB{dir: dir, durability: durability, control: control, sessions: sessions, mailboxes: mailboxes, days: map[fanfare.Day]*part{}}, nil
 }
 
 // Control returns the part in control.db.
 func (db *DB) Control() store.Part { return db.control }
+
+// Sessions returns the part in sessions.db.
+func (db *DB) Sessions() store.Part { return db.sessions }
+
+// Mailboxes returns the part in mailboxes.db.
+func (db *DB) Mailboxes() store.Part { return db.mailboxes }
 
 // Day returns the part in the file of a day.
 func (db *DB) Day(ctx context.Context, of fanfare.Day, create bool) (store.Part, error) {
@@ -136,7 +158,7 @@ func (db *DB) Close() error {
 		return nil
 	}
 	db.closed = true
-	errs := []error{db.control.close(errClosed)}
+	errs := []error{db.control.close(errClosed), db.sessions.close(errClosed), db.mailboxes.close(errClosed)}
 	for _, p := range db.days {
 		errs = append(errs, p.close(errClosed))
 	}
@@ -151,5 +173,5 @@ func (db *DB) path(of fanfare.Day) string {
 var errClosed = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database is closed", Hint: "the server is stopping; try again after it has restarted"}
 
 func unknownDay(of fanfare.Day) error {
-	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("there is no data for the day %s", of), Hint: "the day may be older than the retention"}
+	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("there is no data for the day %s", of), Hint: "the day may be older than the retention period"}
 }

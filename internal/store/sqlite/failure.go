@@ -38,5 +38,5 @@ func told(err error, message string) error {
 	case sqlite.ResultError, sqlite.ResultConstraint, sqlite.ResultMismatch, sqlite.ResultMisuse, sqlite.ResultRange, sqlite.ResultTooBig:
 		return err // SQLite reports ResultError for other errors, too
 	}
-	return &failure{&fanfare.Error{Code: fanfare.Unavailable, Message: message, Hint: "see the log of the server for the cause"}, err}
+	return &failure{&fanfare.Error{Code: fanfare.Unavailable, Message: message, Hint: "see the server log for the cause"}, err}
 }

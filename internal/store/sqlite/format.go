@@ -28,6 +28,14 @@ var (
 	controlQueries string
 	//go:embed control/moves.sql
 	controlMoves string
+	//go:embed sessions/[0-9]*.sql
+	sessionMigrations embed.FS
+	//go:embed sessions/queries.sql
+	sessionQueries string
+	//go:embed mailboxes/[0-9]*.sql
+	mailboxMigrations embed.FS
+	//go:embed mailboxes/queries.sql
+	mailboxQueries string
 	//go:embed day/[0-9]*.sql
 	dayMigrations embed.FS
 	//go:embed day/queries.sql
@@ -39,6 +47,16 @@ var (
 		appID: 0x46616e43 /* FanC */, migrations: controlMigrations, folder: "control", statements: parseStatements(controlQueries + controlMoves + copies(store.ControlTables())),
 		writerCacheKiB: 8 << 10, readerCacheKiB: 4 << 10,
 		logPages: 8000, // an import writes to random places; an event waits only for the synced pages
+	}
+	sessionFormat = format{
+		appID: 0x46616e53 /* FanS */, migrations: sessionMigrations, folder: "sessions", statements: parseStatements(sessionQueries + copies(store.SessionTables())),
+		writerCacheKiB: 8 << 10, readerCacheKiB: 4 << 10,
+		logPages: 2000, // groups are appended
+	}
+	mailboxFormat = format{
+		appID: 0x46616e4d /* FanM */, migrations: mailboxMigrations, folder: "mailboxes", statements: parseStatements(mailboxQueries + copies(store.MailboxTables())),
+		writerCacheKiB: 8 << 10, readerCacheKiB: 4 << 10,
+		logPages: 8000, // a group of deliveries writes to the pages of many accounts
 	}
 	dayFormat = format{
 		appID: 0x46616e44 /* FanD */, migrations: dayMigrations, folder: "day", statements: parseStatements(dayQueries + copies(store.DayTables())),

@@ -18,7 +18,7 @@ import (
 // The number of a script is how many a file has seen: a gap or a double would
 // run one twice, or never, in a file that exists.
 func TestMigrationsAreNumberedWithoutGapOrDouble(t *testing.T) {
-	for _, f := range []format{controlFormat, dayFormat} {
+	for _, f := range []format{controlFormat, sessionFormat, mailboxFormat, dayFormat} {
 		entries, err := fs.ReadDir(f.migrations, f.folder)
 		if err != nil || len(entries) == 0 {
 			t.Fatalf("%s: %d scripts, %v", f.folder, len(entries), err)
@@ -33,7 +33,7 @@ func TestMigrationsAreNumberedWithoutGapOrDouble(t *testing.T) {
 
 func TestAFileOfANewerProgramIsRefusedAndNotTouched(t *testing.T) {
 	dir := t.TempDir()
-	for _, format := range []format{controlFormat, dayFormat} {
+	for _, format := range []format{controlFormat, sessionFormat, mailboxFormat, dayFormat} {
 		t.Run(format.folder, func(t *testing.T) {
 			path := filepath.Join(dir, format.folder+".db")
 			open := func() error {

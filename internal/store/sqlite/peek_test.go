@@ -47,7 +47,7 @@ func TestInspectionReadsTheDatabaseAndLeavesNoFiles(t *testing.T) {
 		t.Errorf("it could be written: %v, %v", err, readErr)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil || len(files) != 2 { // and the folder of the days
+	if err != nil || len(files) != 4 { // and the sessions, the mailboxes, and the folder of the days
 		t.Errorf("left are %v, %v", files, err)
 	}
 }

@@ -24,12 +24,12 @@ func TestDatabaseFilesArePrivate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, part := range []store.Part{db.Control(), day} {
+		for _, part := range []store.Part{db.Control(), db.Sessions(), db.Mailboxes(), day} {
 			if err := part.Write(t.Context(), func(store.Session) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for _, pattern := range []string{"control.db*", "deliveries/*"} {
+		for _, pattern := range []string{"control.db*", "sessions.db*", "mailboxes.db*", "deliveries/*"} {
 			files, err := filepath.Glob(filepath.Join(dir, pattern))
 			if err != nil || len(files) < 2 {
 				t.Fatalf("%s: %v, %v", pattern, files, err)
@@ -49,7 +49,7 @@ func TestDatabaseFilesArePrivate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range append(files, filepath.Join(dir, "control.db")) {
+	for _, file := range append(files, filepath.Join(dir, "control.db"), filepath.Join(dir, "sessions.db"), filepath.Join(dir, "mailboxes.db")) {
 		if err := os.Chmod(file, 0o644); err != nil { // as versions before had them
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/postgres"
@@ -63,9 +64,12 @@ func OpenAt(tb pgtest.TB, place string) store.Database {
 	return db
 }
 
+// patience is how long a database may be silent that no test makes silent: a busy machine is no outage.
+const patience = 30 * time.Second
+
 func open(ctx context.Context, place string) (store.Database, error) {
 	if strings.Contains(place, "://") {
-		return postgres.Open(ctx, place, postgres.Options{Durability: store.Relaxed, Logger: slog.New(slog.DiscardHandler)})
+		return postgres.Open(ctx, place, postgres.Options{Durability: store.Relaxed, Logger: slog.New(slog.DiscardHandler), AnswerLimit: patience})
 	}
 	return sqlite.Open(ctx, place, store.Relaxed)
 }

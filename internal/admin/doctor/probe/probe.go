@@ -38,6 +38,16 @@ func Database(ctx context.Context, url string) (*doctor.Database, error) {
 	return &facts, nil
 }
 
+// Files examines the database files of a data directory.
+func Files(ctx context.Context, dir string) ([]doctor.File, error) {
+	found, err := sqlite.Look(ctx, dir)
+	files := make([]doctor.File, len(found))
+	for i := range found {
+		files[i] = doctor.File(found[i])
+	}
+	return files, err
+}
+
 // Channels reads the channels from the database of a configuration. A server may use the database at the same time. A new database has no
 // channels.
 func Channels(ctx context.Context, c *config.Config) ([]*catalog.Channel, error) {

@@ -20,6 +20,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/inbox"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/remote"
 )
@@ -68,7 +69,20 @@ type Parts struct {
 	Files      FileMarks
 	WebhookKey []byte // signs for channels without a secret
 	Networks   []netip.Prefix
+	Abort      context.Context   // when it ends, all connections of this node are closed, also during a message; nil: never
 	NodeLease  deliver.NodeLease // nil: this server is alone
+	Mailboxes  inbox.Store
+	Workers    Workers // nil: this server has no broker
+}
+
+// Workers passes requests to the workers of a service.
+type Workers interface {
+	// Start returns an error if no instance of a worker is connected, and lets agents start one.
+	Start(service, worker string) error
+	// MessageLimit returns the maximum size of a request, in bytes.
+	MessageLimit(service, worker string) int
+	// Call returns the response of a worker. The error is a *worker.Fault if the worker failed.
+	Call(ctx context.Context, service, worker, channel string, request []byte) ([]byte, error)
 }
 
 // Recorder stores outcomes. After Stop, waiting calls return.

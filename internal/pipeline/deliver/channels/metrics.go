@@ -20,7 +20,7 @@ var (
 	relaySeconds         = prometheus.NewDesc("fanfare_relay_seconds", "Time that the relay needs for one message, over the last 30 seconds.", []string{"service", "channel", "relay", "node", "quantile"}, nil)
 	signaturesMade       = prometheus.NewDesc("fanfare_dkim_signatures_total", "Signatures created since the key was loaded.", []string{"service", "channel", "domain", "selector"}, nil)
 	secretsUnusable      = prometheus.NewDesc("fanfare_channel_unusable_secrets", "Private keys, passwords and secrets of the channel that currently cannot be read or used; fanfare status lists them.", channelLabels, nil)
-	impairedDestinations = prometheus.NewDesc("fanfare_destinations_unwell", "Destinations that are not healthy, by worst state: suspended, slow or limited.", []string{"service", "channel", "state"}, nil)
+	impairedDestinations = prometheus.NewDesc("fanfare_destinations_impaired", "Destinations that are not healthy, by worst state: suspended, slow or limited.", []string{"service", "channel", "state"}, nil)
 	answersByClass       = prometheus.NewDesc("fanfare_answers_total", "Attempts that were not accepted since the server started, by reply class.", []string{"class"}, nil)
 	replyRulesRefused    = prometheus.NewDesc("fanfare_reply_rules_refused", "1 if the file set in reply_rules cannot be used.", nil, nil)
 )

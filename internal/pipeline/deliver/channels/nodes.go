@@ -33,11 +33,11 @@ type nodeSettings struct {
 	Settings    catalog.ChannelSettings `json:"settings"`
 }
 
-// ownRelays returns the relays of settings. Other nodes deliver neither into the folders of this machine nor captured
-// messages.
+// ownRelays returns the relays of settings. Other nodes deliver neither into the folders of this machine nor into mailboxes, which
+// the node that leads writes in groups, nor to workers, whose broker is the node that leads, nor captured messages.
 func (c *Channels) ownRelays(conf *catalog.Channel, s *deliver.Settings, fault error) ownRelays {
 	own := ownRelays{relays: s.Relays, connections: s.Connections}
-	if c.options.Nodes == nil || fault != nil || conf.Driver == "file" || c.options.Capture.InForce() {
+	if c.options.Nodes == nil || fault != nil || conf.Driver == "file" || conf.Driver == "worker" || conf.Driver == "inbox" || c.options.Capture.InForce() {
 		return own
 	}
 	text, err := json.Marshal(nodeSettings{conf.Service, conf.Name, s.SendTimeout, conf.ChannelSettings})
@@ -50,7 +50,7 @@ func (c *Channels) ownRelays(conf *catalog.Channel, s *deliver.Settings, fault e
 }
 
 // errNoNode is the error of a channel for which no node delivers.
-var errNoNode = errors.New("no node with the role deliver is connected to the leading node; start one, or see its log")
+var errNoNode = errors.New("no node with the role deliver is connected to the leader; start one, or see its log")
 
 // spread returns the relays of a channel, with an entry for each relay and delivering node, and the total number of
 // connections.

@@ -18,8 +18,13 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/file"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/inbox"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
 )
+
+// maxInboxWriters bounds the connections of a channel with the driver inbox: one of them waits for a commit while another fills its
+// transaction.
+const maxInboxWriters = 4
 
 // idleTimeout is the time after which an idle connection is closed.
 const idleTimeout = 30 * time.Second
@@ -41,9 +46,14 @@ func (c *Channels) settings(conf *catalog.Channel) (deliver.Settings, error) {
 		folder := filepath.Clean(conf.Path)
 		s.Relays = []deliver.RelaySettings{{Name: folder, Driver: file.New(folder, c.parts.Files.of(conf.Number)), Weight: 1}}
 		s.Connections = max(1, min(s.Connections, 4))
+	case "inbox":
+		s.Relays = []deliver.RelaySettings{{Name: inbox.Relay, Driver: inbox.New(inbox.Config{Service: conf.Service, Keep: time.Duration(conf.Keep), Store: c.parts.Mailboxes, Clock: c.clock}), Weight: 1}}
+		s.Connections = max(1, min(s.Connections, maxInboxWriters))
+	case "worker":
+		s.Relays = []deliver.RelaySettings{{Name: conf.Worker, Driver: c.worker(conf, &s), Weight: 1}}
 	default:
 		s.Direct = conf.Driver == "webhook"
-		relays, err := (builder{webhookKey: c.parts.WebhookKey, networks: c.parts.Networks}).relays(conf, &s)
+		relays, err := (builder{webhookKey: c.parts.WebhookKey, networks: c.parts.Networks, abort: c.parts.Abort}).relays(conf, &s)
 		if err != nil {
 			return s, err
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
@@ -29,7 +30,7 @@ const (
 	Unreachable        Behaviour = "is unreachable"
 )
 
-// A Fixture is a driver with a real next hop. Its timeouts are short.
+// A Fixture is a driver with a real next hop.
 type Fixture struct {
 	Driver driver.Driver
 	Relay  string // Relay of the outcomes, or its beginning
@@ -72,8 +73,14 @@ func (f *Fixture) queue(messages ...*driver.Message) *Queue {
 	return queue
 }
 
-// Run runs the suite. Each test opens its own fixture.
-func Run(t *testing.T, open func(t *testing.T) *Fixture) {
+// Timeouts of the driver: for a next hop that replies, however busy the machine is, and for one whose silence a test waits for.
+const (
+	patience = 2 * time.Minute
+	silence  = 4 * time.Second
+)
+
+// Run runs the suite. Each test opens its own fixture, whose driver has the given timeout for replies.
+func Run(t *testing.T, open func(t *testing.T, timeout time.Duration) *Fixture) {
 	for _, one := range []struct {
 		name string
 		test func(*testing.T, *Fixture)
@@ -87,13 +94,17 @@ func Run(t *testing.T, open func(t *testing.T) *Fixture) {
 		{"ends an idle connection with its context", testIdle},
 		{"passes on a panic of the queue", testPanic},
 	} {
-		t.Run(one.name, func(t *testing.T) { one.test(t, open(t)) })
+		t.Run(one.name, func(t *testing.T) { one.test(t, open(t, patience)) })
 	}
-	if open(t).HasAttachments {
-		t.Run("sends the attachments after each message", func(t *testing.T) { testAttachments(t, open(t)) })
+	if open(t, patience).HasAttachments {
+		t.Run("sends the attachments after each message", func(t *testing.T) { testAttachments(t, open(t, patience)) })
 	}
-	for _, b := range open(t).Behaviours {
-		t.Run("a next hop that "+string(b), func(t *testing.T) { testBehaviour(t, open(t), b) })
+	for _, b := range open(t, patience).Behaviours {
+		timeout := patience
+		if b == NeverReplies || b == DripsReply {
+			timeout = silence
+		}
+		t.Run("a next hop that "+string(b), func(t *testing.T) { testBehaviour(t, open(t, timeout), b) })
 	}
 }
 

@@ -14,12 +14,13 @@ import (
 // A Message is one message for one recipient, ready to send.
 type Message struct {
 	Delivery      fanfare.DeliveryRef
-	From          string // envelope sender, without angle brackets
-	To            string // envelope recipient, without angle brackets
-	Body          []byte // the message: header and body with CRLF line ends, not dot-stuffed
-	UTF8          bool   // needs SMTPUTF8 (RFC 6531): an address or a header is not ASCII
-	EightBit      bool   // needs 8BITMIME (RFC 6152): the body has bytes above 127
-	NoDotStuffing bool   // no line of Body begins with a dot; false if unknown
+	Subscriber    fanfare.RowID // the row of the recipient; 0 if the driver runs on another node
+	From          string        // envelope sender, without angle brackets
+	To            string        // envelope recipient, without angle brackets
+	Body          []byte        // the message: header and body with CRLF line ends, not dot-stuffed
+	UTF8          bool          // needs SMTPUTF8 (RFC 6531): an address or a header is not ASCII
+	EightBit      bool          // needs 8BITMIME (RFC 6152): the body has bytes above 127
+	NoDotStuffing bool          // no line of Body begins with a dot; false if unknown
 
 	// Attachments follows Body and ends the message: the attached files, encoded as MIME
 	// parts. It is ASCII in lines that end with CRLF, none of which begins with a dot. All
@@ -58,11 +59,12 @@ const (
 
 // An Outcome is the result of one attempt.
 type Outcome struct {
-	Verdict Verdict
-	Code    int       // the protocol's own code, such as the SMTP reply 250; 0 if there was none
-	Text    string    // the text of the reply, one line, at most 512 bytes of valid UTF-8
-	Relay   string    // host:port that answered
-	At      time.Time // when the answer was read
+	Verdict   Verdict
+	Delivered bool      // of an accepted message: it is in the mailbox of its recipient
+	Code      int       // the protocol's own code, such as the SMTP reply 250; 0 if there was none
+	Text      string    // the text of the reply, one line, at most 512 bytes of valid UTF-8
+	Relay     string    // host:port that answered
+	At        time.Time // when the answer was read
 
 	// RetryAfter is the time for which the peer asks to receive nothing (RFC 9110, section
 	// 10.2.3), 0 if it did not ask. A driver sets it from a field of the protocol; package
@@ -130,4 +132,12 @@ type Driver interface {
 	// outcome and not an error. When ctx ends, Serve still waits for the answer to a body that
 	// it has begun, up to the driver's own send timeout.
 	Serve(ctx context.Context, queue Queue) error
+}
+
+// A BatchDriver also delivers the messages of a batch in one step. It recognises a message that it gets twice, so that the outcomes of a batch
+// can be recorded together.
+type BatchDriver interface {
+	Driver
+	// DeliverAll delivers messages and returns an outcome for each. It finishes a step that it has begun, also after ctx has ended.
+	DeliverAll(ctx context.Context, messages []*Message) []Outcome
 }

@@ -6,13 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"fanfare.dev/fanfare/internal/pipeline/deliver/delivertest"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 func TestTheDriverKeepsTheContract(t *testing.T) {
-	delivertest.Run(t, func(t *testing.T) *delivertest.Fixture {
+	delivertest.Run(t, func(t *testing.T, _ time.Duration) *delivertest.Fixture {
 		folder := filepath.Join(t.TempDir(), "mails")
 		return &delivertest.Fixture{
 			Driver: New(folder, TempNames{"news7", "one"}), Relay: folder, HasAttachments: true, Idempotent: true,

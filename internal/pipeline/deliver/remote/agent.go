@@ -85,7 +85,7 @@ type channelDrivers struct {
 }
 
 // errLeaving ends a link after an orderly end.
-var errLeaving = errors.New("this node takes no more messages")
+var errLeaving = errors.New("this node no longer accepts messages")
 
 // leave ends the link when no driver runs any more, or after the drain time.
 func (s *session) leave() {

@@ -207,7 +207,7 @@ func (q *nodeQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Messa
 func (q *nodeQueue) withdraw(messages []*driver.Message) {
 	outcomes := make([]driver.Outcome, len(messages))
 	for i := range outcomes {
-		outcomes[i] = driver.Outcome{Verdict: driver.Temporary, Text: "nothing was sent: the permission of the leading node to send this message was no longer valid", Relay: "this node", At: time.Now()}
+		outcomes[i] = driver.Outcome{Verdict: driver.Temporary, Text: "nothing was sent: the permission of the leader to send this message was no longer valid", Relay: "this node", At: time.Now()}
 	}
 	_ = q.ReportAll(messages, outcomes) // after an error, the leader sends the messages again
 }

@@ -28,13 +28,22 @@ func (d *Driver) dial(ctx context.Context) (*conn, error) {
 		stopWatching: context.AfterFunc(ctx, w.interrupt),
 	}
 	if d.cfg.Abort != nil {
-		c.stopAborting = context.AfterFunc(d.cfg.Abort, func() { _ = nc.Close() }) // an error has no effect
+		c.stopAborting = context.AfterFunc(d.cfg.Abort, func() { discard(nc) })
 	}
 	if err := d.greet(ctx, c); err != nil {
 		c.close()
 		return nil, unavailable("cannot open an SMTP session with "+d.cfg.Address, err)
 	}
 	return c, nil
+}
+
+// discard closes a connection, and discards data that the peer has not received. Otherwise the system would send the rest of a
+// message later, when the network works again and another node has sent it or its subscription has ended.
+func discard(nc net.Conn) {
+	if tcp, ok := nc.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // an error has no effect
+	}
+	_ = nc.Close()
 }
 
 func unavailable(what string, err error) error {

@@ -37,7 +37,7 @@ func wantAll(t *testing.T, queue *testQueue, all []*driver.Message, want string)
 func TestPeerWithoutPipeliningGetsLockStep(t *testing.T) {
 	p := startPeer(t, nil, "8BITMIME")
 	all := messages(4)
-	d, queue := serveAll(t, short(p.addr), p, all)
+	d, queue := serveAll(t, patient(p.addr), p, all)
 	wantAll(t, queue, all, "taken 250")
 	if s := d.Status(); s.Mode != LockStep || !strings.Contains(s.Reason, "PIPELINING") {
 		t.Errorf("status %+v", s)
@@ -52,7 +52,7 @@ func TestPeerWithoutEHLOGetsHELO(t *testing.T) {
 		return standard
 	})
 	all := messages(2)
-	_, queue := serveAll(t, short(p.addr), p, all)
+	_, queue := serveAll(t, patient(p.addr), p, all)
 	wantAll(t, queue, all, "taken 250")
 }
 
@@ -69,7 +69,7 @@ func TestPeerThatBreaksOnGroupingGetsPlainPipelining(t *testing.T) {
 	})
 	all := messages(4)
 	queue := newQueue(t, slices.Clone(all)...)
-	d := New(short(p.addr))
+	d := New(patient(p.addr))
 	if err := d.Serve(t.Context(), queue); err == nil {
 		t.Error("a lost connection gave no error")
 	}
@@ -93,7 +93,7 @@ func TestComplaintAboutPipeliningLeadsToLockStep(t *testing.T) {
 		return standard
 	})
 	all := messages(3)
-	d, queue := serveAll(t, short(p.addr), p, all)
+	d, queue := serveAll(t, patient(p.addr), p, all)
 	wantAll(t, queue, all, "taken 250")
 	if s := d.Status(); s.Mode != LockStep || !strings.Contains(s.Reason, "improper") {
 		t.Errorf("status %+v", s)
@@ -127,7 +127,7 @@ func TestUnreleasedMessageIsNeverSent(t *testing.T) {
 		queue := newQueue(t, slices.Clone(all)...)
 		queue.watch(p)
 		queue.held[all[0]], queue.held[all[2]] = true, true
-		cfg := short(p.addr)
+		cfg := patient(p.addr)
 		cfg.Grouping = grouping
 		if err := New(cfg).Serve(t.Context(), queue); err != nil {
 			t.Error(err)
@@ -142,7 +142,7 @@ func TestUnreleasedMessageIsNeverSent(t *testing.T) {
 
 func TestConnectionEndsAfterMaxMessages(t *testing.T) {
 	p := startPeer(t, nil)
-	cfg := short(p.addr)
+	cfg := patient(p.addr)
 	cfg.MaxMessages = 2
 	all := messages(5)
 	_, queue := serveAll(t, cfg, p, all)
@@ -167,7 +167,7 @@ func TestConnectionClosedWhileIdleIsReplaced(t *testing.T) {
 			all := messages(2)
 			queue := newQueue(t, all[0])
 			queue.onEmpty = func() { queue.put(all[1]) }
-			if err := New(short(p.addr)).Serve(t.Context(), queue); err != nil {
+			if err := New(patient(p.addr)).Serve(t.Context(), queue); err != nil {
 				t.Error(err)
 			}
 			queue.done()
@@ -190,7 +190,7 @@ func TestIdleConnectionIsReopenedForTheNextMessage(t *testing.T) {
 	all := messages(2)
 	queue := newQueue(t, all[0])
 	queue.blocked = true
-	cfg := short(p.addr)
+	cfg := patient(p.addr)
 	cfg.IdleTimeout = time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -218,7 +218,7 @@ func TestTheEndOfTheContextFinishesTheBodyAndReturnsTheRest(t *testing.T) {
 	})
 	all := messages(4)
 	queue := newQueue(t, slices.Clone(all)...)
-	if err := New(short(p.addr)).Serve(ctx, queue); err != nil {
+	if err := New(patient(p.addr)).Serve(ctx, queue); err != nil {
 		t.Error(err)
 	}
 	queue.done()
@@ -240,7 +240,7 @@ func TestTheEndOfTheContextCutsAnEnvelopeShort(t *testing.T) {
 	defer close(release)
 	all := messages(1)
 	queue := newQueue(t, slices.Clone(all)...)
-	if err := New(short(p.addr)).Serve(ctx, queue); err != nil {
+	if err := New(patient(p.addr)).Serve(ctx, queue); err != nil {
 		t.Error(err)
 	}
 	queue.done()
@@ -252,7 +252,7 @@ func TestNothingIsSentWhileOutcomesCannotBeRecorded(t *testing.T) {
 	all := messages(3)
 	queue := newQueue(t, slices.Clone(all)...)
 	queue.fail = errNotKept
-	if err := New(short(p.addr)).Serve(t.Context(), queue); !errors.Is(err, errNotKept) {
+	if err := New(patient(p.addr)).Serve(t.Context(), queue); !errors.Is(err, errNotKept) {
 		t.Errorf("err %v", err)
 	}
 	if n := strings.Count(strings.Join(p.lines(), "\n"), "(body)"); n != 1 {
@@ -272,7 +272,7 @@ func TestSilentPeerTimesOut(t *testing.T) {
 		return standard
 	})
 	defer close(release)
-	cfg := short(p.addr)
+	cfg := patient(p.addr)
 	cfg.SendTimeout = 20 * time.Millisecond
 	all := messages(1)
 	queue := newQueue(t, slices.Clone(all)...)
@@ -319,7 +319,7 @@ func TestConnectErrorNamesThePeer(t *testing.T) {
 	const addr = "127.0.0.1:1" // nobody uses that port
 	all := messages(1)
 	queue := newQueue(t, slices.Clone(all)...)
-	err := New(short(addr)).Serve(t.Context(), queue)
+	err := New(patient(addr)).Serve(t.Context(), queue)
 	if fanfare.CodeOf(err) != fanfare.Unavailable || !strings.Contains(err.Error(), addr) {
 		t.Errorf("err %v", err)
 	}
@@ -340,7 +340,7 @@ func TestUnsendableMessageIsRefusedLocally(t *testing.T) {
 	for i := range bad {
 		all = append(all, good[i], bad[i])
 	}
-	_, queue := serveAll(t, short(p.addr), p, all)
+	_, queue := serveAll(t, patient(p.addr), p, all)
 	wantAll(t, queue, good, "taken 250")
 	wantAll(t, queue, bad, "permanent 0")
 	for i, text := range []string{"limit of 200", "8BITMIME", "SMTPUTF8", "character", "sender", "empty"} {
@@ -357,7 +357,7 @@ func TestEnvelopeDeclaresSizeAndContent(t *testing.T) {
 	p := startPeer(t, nil)
 	message := &driver.Message{From: "ä@example.com", To: "b@example.com", Body: []byte("Ünf\r\n"), Attachments: []byte("QQ==\r\n"), EightBit: true}
 	queue := newQueue(t, message)
-	if err := New(short(p.addr)).Serve(t.Context(), queue); err != nil {
+	if err := New(patient(p.addr)).Serve(t.Context(), queue); err != nil {
 		t.Error(err)
 	}
 	if log := strings.Join(p.lines(), "\n"); !strings.Contains(log, "MAIL FROM:<ä@example.com> SIZE=12 BODY=8BITMIME SMTPUTF8\n") {

@@ -46,7 +46,7 @@ func TestOnlyTemporarilyRefusedEnvelopesFailOver(t *testing.T) {
 			all := messages(5)
 			d := &otherwise{testQueue: newQueue(t, all...)}
 			d.watch(p)
-			if err := New(short(p.addr)).Serve(t.Context(), d); err != nil {
+			if err := New(patient(p.addr)).Serve(t.Context(), d); err != nil {
 				t.Error(err)
 			}
 			d.done()

@@ -57,7 +57,7 @@ func TestAnyScriptOfRepliesKeepsThePromises(t *testing.T) {
 		p.stubborn = stubborn
 		p.mu.Unlock()
 		queue.watch(p)
-		drv := New(Config{Address: p.addr, Grouping: grouping, MaxMessages: limit, SendTimeout: 10 * time.Second, CommandTimeout: 10 * time.Second})
+		drv := New(Config{Address: p.addr, Grouping: grouping, MaxMessages: limit, SendTimeout: 2 * time.Minute, CommandTimeout: 2 * time.Minute})
 		for range 80 {
 			if drv.Serve(t.Context(), queue) == nil {
 				break

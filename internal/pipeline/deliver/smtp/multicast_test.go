@@ -161,7 +161,7 @@ func TestAnyScriptOfRepliesKeepsThePromisesForEachRecipient(t *testing.T) {
 		})
 		drv := New(Config{
 			Address: p.addr, Grouping: grouping, MaxRecipients: rapid.SampledFrom([]int{2, 4, 100}).Draw(rt, "most"),
-			MaxMessages: rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(rt, "max"), SendTimeout: 10 * time.Second, CommandTimeout: 10 * time.Second,
+			MaxMessages: rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(rt, "max"), SendTimeout: 2 * time.Minute, CommandTimeout: 2 * time.Minute,
 		})
 		for range 200 {
 			if drv.Serve(t.Context(), queue) == nil {
@@ -216,7 +216,7 @@ func TestOneMessageToSeveralIsOneTransaction(t *testing.T) {
 			all := shared(10)
 			queue := newQueue(t, slices.Clone(all)...)
 			queue.audit(p, func([]string) {})
-			config := short(p.addr)
+			config := patient(p.addr)
 			config.MaxRecipients = c.most
 			if err := New(config).Serve(t.Context(), queue); err != nil {
 				t.Error(err)
@@ -308,7 +308,7 @@ func TestOnlyRecipientGetsTheIndividualMessage(t *testing.T) {
 						alone = append(alone, strings.TrimSuffix(rcpts[0], "@example.com"))
 					}
 				})
-				config := short(p.addr)
+				config := patient(p.addr)
 				config.MaxRecipients, config.Grouping = c.most, grouping
 				if err := New(config).Serve(t.Context(), queue); err != nil {
 					t.Error(err)
@@ -354,7 +354,7 @@ func TestDifferentContentIsSentSeparately(t *testing.T) {
 			change(all[2])
 			all[2].Individual = nil
 			queue := newQueue(t, slices.Clone(all)...)
-			config := short(p.addr)
+			config := patient(p.addr)
 			config.MaxRecipients = 10
 			if err := New(config).Serve(t.Context(), queue); err != nil {
 				t.Error(err)

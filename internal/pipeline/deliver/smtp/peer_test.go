@@ -187,8 +187,11 @@ func (p *peer) serve(n int, c net.Conn) {
 		case "MAIL":
 			if open {
 				got = answer("NESTED", line, "503 5.5.1 nested MAIL command")
-			} else if got = answer(atMail, line, "250 2.1.0 Ok"); got == '2' {
-				open, from = true, between(line)
+			} else {
+				got = answer(atMail, line, "250 2.1.0 Ok")
+			}
+			if got == '2' { // no client can notice that a peer accepts MAIL and goes on with an earlier transaction
+				open, from, rcpts = true, between(line), nil
 			}
 		case "RCPT":
 			if !open {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// short has timeouts that a test can wait for.
-func short(addr string) Config {
-	return Config{Address: addr, SendTimeout: 5 * time.Second, CommandTimeout: 5 * time.Second, IdleTimeout: 5 * time.Second}
+// patient has timeouts that do not expire while a peer replies, however busy the machine is.
+func patient(addr string) Config {
+	return Config{Address: addr, SendTimeout: 2 * time.Minute, CommandTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute}
 }
 
 // about replies once if the command or body contains person.
@@ -62,7 +62,7 @@ func TestRefusalConcernsOnlyItsMessage(t *testing.T) {
 			queue := newQueue(t, slices.Clone(all)...)
 			p := startPeer(t, about(c.at, c.person, c.answer))
 			queue.watch(p)
-			if err := New(short(p.addr)).Serve(t.Context(), queue); err != nil {
+			if err := New(patient(p.addr)).Serve(t.Context(), queue); err != nil {
 				t.Error(err)
 			}
 			queue.done()
@@ -92,7 +92,7 @@ func TestTemporarilyRefusedMAILIsTriedOnANewConnection(t *testing.T) {
 			return standard
 		})
 		queue.watch(p)
-		err := New(short(p.addr)).Serve(t.Context(), queue)
+		err := New(patient(p.addr)).Serve(t.Context(), queue)
 		queue.done()
 		third, rest := "temporary 452", "taken 250"
 		if pause := answer[:3] == "421"; pause {
@@ -122,7 +122,7 @@ func TestPeerThatLimitsMessagesPerConnectionGetsAll(t *testing.T) {
 				return standard
 			})
 			queue.watch(p)
-			cfg := short(p.addr)
+			cfg := patient(p.addr)
 			cfg.Grouping = grouping
 			if err := New(cfg).Serve(t.Context(), queue); err != nil {
 				t.Error(err)
@@ -153,7 +153,7 @@ func TestRefusedRSETEndsOnlyTheConnection(t *testing.T) {
 		return standard
 	})
 	queue.watch(p)
-	if err := New(short(p.addr)).Serve(t.Context(), queue); err != nil {
+	if err := New(patient(p.addr)).Serve(t.Context(), queue); err != nil {
 		t.Error(err)
 	}
 	queue.done()
@@ -188,7 +188,7 @@ func TestRefusedDATAConcernsOnlyItsMessage(t *testing.T) {
 			queue := newQueue(t, slices.Clone(all)...)
 			p := startPeer(t, dataOf("r2", answer))
 			queue.watch(p)
-			cfg := short(p.addr)
+			cfg := patient(p.addr)
 			cfg.Grouping = grouping
 			if err := New(cfg).Serve(t.Context(), queue); err != nil {
 				t.Error(err)
@@ -213,7 +213,7 @@ func TestNoBodyFollowsARefusedRecipientEvenIfDATAIsAccepted(t *testing.T) {
 		return refuse(now)
 	})
 	queue.watch(p)
-	if err := New(short(p.addr)).Serve(t.Context(), queue); err != nil {
+	if err := New(patient(p.addr)).Serve(t.Context(), queue); err != nil {
 		t.Error(err)
 	}
 	queue.done()
@@ -229,7 +229,7 @@ func TestRSETPrecedesTheEnvelopeAfterARefusal(t *testing.T) {
 	for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
 		queue := newQueue(t, messages(3)...)
 		p := startPeer(t, about(atRcpt, "r1", "550 5.1.1 no"))
-		cfg := short(p.addr)
+		cfg := patient(p.addr)
 		cfg.Grouping = grouping
 		if err := New(cfg).Serve(t.Context(), queue); err != nil {
 			t.Error(err)
@@ -263,7 +263,7 @@ func TestMessageIsLostOnlyAfterItsBodyWasBegun(t *testing.T) {
 			}
 			p := startPeer(t, hook)
 			queue.watch(p)
-			if err := New(short(p.addr)).Serve(t.Context(), queue); err == nil {
+			if err := New(patient(p.addr)).Serve(t.Context(), queue); err == nil {
 				t.Error("a lost connection gave no error")
 			}
 			queue.done()

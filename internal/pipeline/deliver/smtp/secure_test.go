@@ -109,7 +109,7 @@ func TestGoSMTPServerGetsEveryMessageUnchanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, addr := startRelay(t, security, c.TLS == TLSImplicit)
-			cfg := short(addr)
+			cfg := patient(addr)
 			cfg.TLS, cfg.TLSConfig, cfg.Grouping, cfg.Username, cfg.Password = c.TLS, c.TLSConfig, c.Grouping, c.Username, c.Password
 			all := messages(6)
 			queue := newQueue(t, slices.Clone(all)...)
@@ -148,7 +148,7 @@ func TestInsecureSessionIsNotOpened(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, addr := startRelay(t, security, false)
-			cfg := short(addr)
+			cfg := patient(addr)
 			cfg.TLS, cfg.Username, cfg.Password = c.cfg.TLS, c.cfg.Username, c.cfg.Password
 			all := messages(1)
 			queue := newQueue(t, slices.Clone(all)...)
@@ -162,7 +162,7 @@ func TestInsecureSessionIsNotOpened(t *testing.T) {
 	}
 	t.Run("no STARTTLS where it is required", func(t *testing.T) {
 		p := startPeer(t, nil)
-		cfg := short(p.addr)
+		cfg := patient(p.addr)
 		cfg.TLS = TLSRequired
 		if err := New(cfg).Serve(t.Context(), newQueue(t, messages(1)...)); err == nil || !strings.Contains(err.Error(), "STARTTLS") {
 			t.Errorf("err %v", err)
@@ -179,7 +179,7 @@ func TestPlainTextBehindSTARTTLSEndsTheSession(t *testing.T) {
 		}
 		return standard
 	}, "STARTTLS", "PIPELINING")
-	cfg := short(p.addr)
+	cfg := patient(p.addr)
 	cfg.TLS = TLSRequired
 	err := New(cfg).Serve(t.Context(), newQueue(t, messages(1)...))
 	if err == nil || !strings.Contains(err.Error(), "plain text") {
@@ -203,7 +203,7 @@ func TestRelayWithoutPlainGetsAUTHLOGIN(t *testing.T) {
 		}
 		return standard
 	}, "PIPELINING", "AUTH LOGIN XOTHER")
-	cfg := short(p.addr)
+	cfg := patient(p.addr)
 	cfg.Username, cfg.Password = "me", "secret"
 	all := messages(2)
 	_, queue := serveAll(t, cfg, p, all)

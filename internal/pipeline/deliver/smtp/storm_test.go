@@ -110,7 +110,7 @@ func TestManyUnreliableConnectionsLoseNoMessage(t *testing.T) {
 			all[i] = &driver.Message{From: "s@x", To: fmt.Sprintf("p%d@x", i), Body: []byte("X-Fanfare-Event: storm\r\n\r\nhello\r\n")}
 		}
 		queue := newStubbornQueue(append([]*driver.Message(nil), all...))
-		drv := New(short(addr.String()))
+		drv := New(patient(addr.String()))
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {

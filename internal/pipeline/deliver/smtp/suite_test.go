@@ -14,20 +14,22 @@ import (
 func TestTheDriverKeepsTheContractInEachMode(t *testing.T) {
 	for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
 		t.Run(grouping, func(t *testing.T) {
-			delivertest.Run(t, func(t *testing.T) *delivertest.Fixture { return fixture(t, grouping) })
+			t.Parallel() // it waits for silent next hops
+			delivertest.Run(t, func(t *testing.T, timeout time.Duration) *delivertest.Fixture { return fixture(t, grouping, timeout) })
 		})
 	}
 }
 
 func TestTheDriverKeepsTheContractOnAnotherNode(t *testing.T) {
-	delivertest.Run(t, func(t *testing.T) *delivertest.Fixture {
-		f := fixture(t, "auto")
+	t.Parallel() // it waits for silent next hops
+	delivertest.Run(t, func(t *testing.T, timeout time.Duration) *delivertest.Fixture {
+		f := fixture(t, "auto", timeout)
 		f.Driver = delivertest.Elsewhere(t, f.Driver)
 		return f
 	})
 }
 
-func fixture(t *testing.T, grouping string) *delivertest.Fixture {
+func fixture(t *testing.T, grouping string, timeout time.Duration) *delivertest.Fixture {
 	var mu sync.Mutex
 	var got [][]byte
 	var watch func([]byte)
@@ -53,8 +55,8 @@ func fixture(t *testing.T, grouping string) *delivertest.Fixture {
 		}
 		return answers[behaviour][at.at]
 	}, "PIPELINING", "8BITMIME", "SIZE 10000000")
-	config := short(p.addr)
-	config.Grouping, config.SendTimeout, config.MaxRecipients = grouping, time.Second, 10
+	config := patient(p.addr)
+	config.Grouping, config.SendTimeout, config.MaxRecipients = grouping, timeout, 10
 	return &delivertest.Fixture{
 		Driver: New(config), Relay: p.addr, HasAttachments: true,
 		Message: func(n int, text string) *driver.Message {

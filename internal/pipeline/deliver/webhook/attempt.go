@@ -37,7 +37,7 @@ var (
 	errConnect     = errors.New("the connection timed out")
 	errSend        = errors.New("response timeout")
 	errNotReleased = errors.New("the queue did not release the message")
-	errAborted     = errors.New("this node has lost the link to the leading node")
+	errAborted     = errors.New("this node has lost the link to the leader")
 	errStopped     = errors.New("the server is stopping or the settings of the channel have changed")
 )
 

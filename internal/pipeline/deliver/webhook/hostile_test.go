@@ -19,8 +19,11 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
+// A test waits for silence as long as sendTimeout.
+const sendTimeout = 4 * time.Second
+
 // testTimeout is far longer than all timeouts of these tests together.
-const testTimeout = 30 * time.Second
+const testTimeout = 5 * time.Minute
 
 // one sends one message and returns its outcome.
 func one(t *testing.T, d *Driver, message *driver.Message) driver.Outcome {
@@ -152,7 +155,10 @@ func TestNoReceiverHoldsAConnectionPastTheTimeout(t *testing.T) {
 			}
 			address := hostile(t, security, do)
 			config := good.config()
-			config.ConnectTimeout, config.TLSTimeout = 3*time.Second, 3*time.Second
+			config.SendTimeout = sendTimeout
+			if test.tls {
+				config.TLSTimeout = 10 * time.Second
+			}
 			drv := New(config)
 			text := "hello"
 			if name == "does not read" {
@@ -252,6 +258,7 @@ func TestNoHTTP2ReceiverHoldsAConnectionPastTheTimeout(t *testing.T) {
 				}
 			})
 			config := good.config()
+			config.SendTimeout = sendTimeout
 			drv := New(config)
 			message := good.message("/", "hello")
 			message.To = "https://" + address + "/"

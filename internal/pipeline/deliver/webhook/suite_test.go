@@ -15,25 +15,25 @@ func TestTheDriverKeepsTheContractOverEachProtocol(t *testing.T) {
 	for _, protocol := range []string{"http", "https", "h2"} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel() // it waits for silent next hops
-			delivertest.Run(t, func(t *testing.T) *delivertest.Fixture { return fixture(t, protocol) })
+			delivertest.Run(t, func(t *testing.T, timeout time.Duration) *delivertest.Fixture { return fixture(t, protocol, timeout) })
 		})
 	}
 }
 
 func TestTheDriverKeepsTheContractOnAnotherNode(t *testing.T) {
 	t.Parallel() // it waits for silent next hops
-	delivertest.Run(t, func(t *testing.T) *delivertest.Fixture {
-		f := fixture(t, "https")
+	delivertest.Run(t, func(t *testing.T, timeout time.Duration) *delivertest.Fixture {
+		f := fixture(t, "https", timeout)
 		f.Driver = delivertest.Elsewhere(t, f.Driver)
 		return f
 	})
 }
 
-func fixture(t *testing.T, protocol string) *delivertest.Fixture {
+func fixture(t *testing.T, protocol string, timeout time.Duration) *delivertest.Fixture {
 	r := startReceiver(t, protocol)
 	gate := &blockingDialer{}
 	config := r.config()
-	config.AllowNetworks = nil
+	config.AllowNetworks, config.SendTimeout = nil, timeout
 	drv := New(config)
 	drv.transport.DialContext = gate.through(drv.transport.DialContext, config.ConnectTimeout)
 	w := &delivertest.Fixture{

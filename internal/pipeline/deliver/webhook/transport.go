@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"syscall"
+	"time"
 )
 
 // The maximum sizes that are accepted from a receiver.
@@ -49,6 +50,19 @@ func newTransport(c *Config) *http.Transport {
 		},
 	}
 }
+
+// PublicTransport returns a transport for URLs that people have entered. It connects to addresses of the public Internet only, and to the networks that are
+// allowed in addition.
+func PublicTransport(allowed []netip.Prefix) *http.Transport {
+	return newTransport(&Config{AllowNetworks: allowed, ConnectTimeout: publicTimeout, TLSTimeout: publicTimeout, FirstByteTimeout: publicTimeout, IdleTimeout: publicIdle, SendTimeout: publicTimeout, Connections: publicConnections})
+}
+
+// The settings of PublicTransport.
+const (
+	publicTimeout     = 20 * time.Second
+	publicIdle        = 90 * time.Second
+	publicConnections = 4 // idle ones of one receiver
+)
 
 // An addressGuard decides which addresses may be reached.
 type addressGuard struct {

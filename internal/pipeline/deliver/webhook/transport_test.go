@@ -1,6 +1,8 @@
 package webhook
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -80,5 +82,23 @@ func TestURLWithoutTLSIsRefusedUnlessAllowed(t *testing.T) {
 	config.AllowHTTP = false
 	if got := one(t, New(config), r.message("/", "hello")); got.Verdict != driver.Permanent || len(r.got) > 0 {
 		t.Errorf("%+v, and %d requests", got, len(r.got))
+	}
+}
+
+func TestPublicTransportReachesNoPrivateAddress(t *testing.T) {
+	for allowed, want := range map[string]bool{"": false, "127.0.0.0/8": true} {
+		var networks []netip.Prefix
+		if allowed != "" {
+			networks = append(networks, netip.MustParsePrefix(allowed))
+		}
+		here := httptest.NewServer(http.NotFoundHandler())
+		response, err := (&http.Client{Transport: PublicTransport(networks)}).Get(here.URL)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		if (err == nil) != want || err != nil && !strings.Contains(err.Error(), "not a public IP address") {
+			t.Errorf("with %q: %v", allowed, err)
+		}
+		here.Close()
 	}
 }

@@ -22,8 +22,8 @@ func (m *Messages) takeFiles(d *draft, request *wire.MessageRequest) error {
 	if len(request.Attachments) == 0 {
 		return nil
 	}
-	if d.channel.Driver == "webhook" {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/attachments", Message: "channel " + d.channel.Name + " sends webhook requests, which cannot have attachments", Hint: "put links to the files in the data instead"}
+	if d.channel.SendsDocuments() {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/attachments", Message: "channel " + d.channel.Name + " sends JSON documents, which cannot have attachments", Hint: "put links to the files in the data instead"}
 	}
 	d.files = make(map[fanfare.Sum][]byte, len(request.Attachments))
 	names := map[string]bool{}

@@ -192,7 +192,7 @@ func (m *Messages) draft(ctx context.Context, posted *fanfare.AcceptedEvent, req
 		return nil, inContent(err)
 	}
 	event := fanfare.EventRef{Day: fanfare.DayOf(posted.ReceivedAt)}
-	if d.channel.Driver == "webhook" {
+	if d.channel.SendsDocuments() {
 		posting := compose.Posting(template, posted, event)
 		posting.RefuseMissing = true
 		d.writer, err = posting.Writer()

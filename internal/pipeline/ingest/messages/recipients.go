@@ -101,7 +101,7 @@ func (d *draft) checkRecipients(ctx context.Context, people *registry.Registry, 
 			verb = "is"
 		}
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/recipients", Message: fmt.Sprintf("%d of %d recipients %s invalid; nothing was sent", len(wrong), len(asked), verb),
-			Hint: "correct or remove the recipients listed in details", Details: wrong[:min(len(wrong), wire.MaxErrors)]}
+			Hint: "correct or remove the recipients listed in errors", Details: wrong[:min(len(wrong), wire.MaxErrors)]}
 	}
 	return nil
 }

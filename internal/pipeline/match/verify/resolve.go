@@ -94,7 +94,7 @@ func (x *examination) logContradiction(c *contradiction) {
 	if of.Rule != "" {
 		condition = []any{"rule", of.Rule, "when", x.language.rules[of.Rule].when, "subscription", fanfare.SubscriptionID(of.Place)}
 	}
-	x.v.opt.Logger.Error("the matching index contradicts the independent evaluator: this is a defect of Fanfare; report it with the condition and the event",
+	x.v.opt.Logger.Error("the matching index contradicts the independent evaluator: this is a bug in Fanfare; report it with the condition and the event",
 		append([]any{"topic", x.t.Service + "/" + x.t.Key.Topic, "event", x.name, "index", said, "evaluator", c.verdict.Result.String(), "reason", c.verdict.Reason}, condition...)...)
 }
 

@@ -366,3 +366,11 @@ DELETE FROM notices WHERE day = 'yyyymmdd' AND id <= $1
 
 -- name: notices_waiting
 SELECT coalesce(sum(entries), 0)::bigint, coalesce(min(at), 0) FROM notices WHERE day = 'yyyymmdd'
+
+-- name: filter_answers_insert
+-- idempotent: by its key
+INSERT INTO filter_answers (day, manifest, first, last, answers) VALUES ('yyyymmdd', $1, $2, $3, $4) ON CONFLICT (day, manifest, first) DO NOTHING
+
+-- The answers for members [from, to).
+-- name: filter_answers
+SELECT answers FROM filter_answers WHERE day = 'yyyymmdd' AND manifest = $1 AND first < $3 AND last >= $2 ORDER BY first

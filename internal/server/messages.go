@@ -1,0 +1,36 @@
+package server
+
+import (
+	"context"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/inspect"
+	"fanfare.dev/fanfare/internal/admin/privacy"
+	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/filetype"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mail/submission"
+	"fanfare.dev/fanfare/internal/pipeline/ingest/messages"
+)
+
+// startMessages starts to accept messages to named recipients, of services and of the owners of mailboxes.
+func (c *components) startMessages(context.Context) error {
+	traces := c.traces(c.store) // up to date, unlike those of the standby
+	c.accepting = new(privacy.Barrier)
+	c.messages = messages.New(messages.Options{
+		Registry: c.registry, Templates: c.dispatch.Templates, Attachments: c.dispatch.Attachments, Files: filetype.Policy(c.config.AllowAttachments), MaxBytes: int(c.config.MaxAttachments),
+		Collector: c.ingester, Recorder: c.recorder, Traces: traces, Store: c.store, Disk: c.disk, Clock: c.clock, Accepting: c.accepting,
+		Accepted: func(ctx context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, error) {
+			posted, _, err := report.Accepted(ctx, traces.Queue, c.store, ref)
+			return posted, err
+		},
+		Estimate: func(channel uint16, messages int) wire.DryRunChannel {
+			return inspect.ChannelRun(c.registry, channel, messages)
+		},
+	})
+	c.submitter = submission.New(submission.Options{
+		Store: c.mailboxes, Relay: messages.Submissions{Messages: c.messages}, Name: c.config.MailName(), Hourly: c.config.SubmissionRate, Clock: c.clock, Logger: c.log,
+	})
+	c.background(c.submitter.Run)
+	return nil
+}

@@ -1,0 +1,223 @@
+-- The statements of the part of the mailboxes.
+
+-- name: account
+SELECT service, address, created_at, state, oldest, max_bytes, bytes, max_messages, messages, next_mailbox, next_email, validity, merged, flags
+FROM accounts WHERE account = ?
+-- The account, locked until the end of the transaction. Accounts are locked in ascending order.
+-- name: account_lock
+SELECT service, address, created_at, state, oldest, max_bytes, bytes, max_messages, messages, next_mailbox, next_email, validity, merged, flags
+FROM accounts WHERE account = ?
+-- name: accounts_of
+SELECT account FROM accounts WHERE address = ? ORDER BY account
+-- name: accounts_after
+SELECT account FROM accounts WHERE account > ? ORDER BY account LIMIT ? + 0
+-- A transaction creates an account only if it exists in no other one.
+-- name: account_insert
+INSERT INTO accounts (account, service, address, created_at, state, oldest, max_bytes, bytes, max_messages, messages, next_mailbox, next_email, validity, merged, flags)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account) DO NOTHING
+-- name: account_put
+INSERT INTO accounts (account, service, address, created_at, state, oldest, max_bytes, bytes, max_messages, messages, next_mailbox, next_email, validity, merged, flags)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (account) DO UPDATE SET address = excluded.address, state = excluded.state, oldest = excluded.oldest, max_bytes = excluded.max_bytes,
+bytes = excluded.bytes, max_messages = excluded.max_messages, messages = excluded.messages, next_mailbox = excluded.next_mailbox,
+next_email = excluded.next_email, validity = excluded.validity, merged = excluded.merged, flags = excluded.flags
+-- name: account_remove
+DELETE FROM accounts WHERE account = ?
+-- name: credentials_clear
+DELETE FROM credentials WHERE account = ?
+-- name: mailboxes_clear
+DELETE FROM mailboxes WHERE account = ?
+-- name: messages_clear
+DELETE FROM messages WHERE account = ?
+-- name: removed_clear
+DELETE FROM removed WHERE account = ?
+-- name: removed_mailboxes_clear
+DELETE FROM removed_mailboxes WHERE account = ?
+-- name: threads_clear
+DELETE FROM threads WHERE account = ?
+-- name: uploads_clear
+DELETE FROM uploads WHERE account = ?
+
+-- The next number of a kind; n numbers are taken, and the last one is returned.
+-- name: mailbox_numbers_take
+INSERT INTO mailbox_numbers (kind, given) VALUES (?, ?) ON CONFLICT (kind) DO UPDATE SET given = given + excluded.given RETURNING given
+
+-- name: credential_insert
+INSERT INTO credentials (account, credential, name, created_at, used_at, iterations, salt, stored_key, server_key) VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?)
+-- name: credentials
+SELECT credential, name, created_at, used_at, iterations, salt, stored_key, server_key FROM credentials WHERE account = ? ORDER BY credential
+-- name: credential_used
+UPDATE credentials SET used_at = ? WHERE account = ? AND credential = ?
+-- name: credential_remove
+DELETE FROM credentials WHERE account = ? AND credential = ? RETURNING credential
+
+-- name: mailboxes
+SELECT mailbox, parent, name, role, sort_order, subscribed, validity, uid_next, recent_from, messages, unseen, deleted, bytes, highest, created, changed, edited
+FROM mailboxes WHERE account = ? ORDER BY mailbox
+-- name: mailbox
+SELECT mailbox, parent, name, role, sort_order, subscribed, validity, uid_next, recent_from, messages, unseen, deleted, bytes, highest, created, changed, edited
+FROM mailboxes WHERE account = ? AND mailbox = ?
+-- name: mailbox_put
+INSERT INTO mailboxes (account, mailbox, parent, name, role, sort_order, subscribed, validity, uid_next, recent_from, messages, unseen, deleted, bytes, highest, created, changed, edited)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (account, mailbox) DO UPDATE SET parent = excluded.parent, name = excluded.name, role = excluded.role, sort_order = excluded.sort_order,
+subscribed = excluded.subscribed, validity = excluded.validity, uid_next = excluded.uid_next, recent_from = excluded.recent_from,
+messages = excluded.messages, unseen = excluded.unseen, deleted = excluded.deleted, bytes = excluded.bytes, highest = excluded.highest, changed = excluded.changed,
+edited = excluded.edited
+-- name: mailbox_remove
+DELETE FROM mailboxes WHERE account = ? AND mailbox = ?
+-- name: removed_mailbox_insert
+INSERT INTO removed_mailboxes (account, modseq, mailbox) VALUES (?, ?, ?)
+-- name: removed_mailboxes_since
+SELECT mailbox, modseq FROM removed_mailboxes WHERE account = ? AND modseq > ? ORDER BY mailbox
+
+-- name: message_insert
+INSERT INTO messages (account, email, mailbox, uid, modseq, created, flags, size, received, saved, thread, content, keywords)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+-- name: message_update
+UPDATE messages SET mailbox = ?, uid = ?, modseq = ?, flags = ?, saved = ?, keywords = ? WHERE account = ? AND email = ?
+-- name: message_remove
+DELETE FROM messages WHERE account = ? AND email = ?
+-- name: messages_of
+SELECT email, mailbox, uid, modseq, created, flags, size, received, saved, thread, content, keywords FROM messages
+WHERE account = ? AND mailbox = ? ORDER BY uid
+-- name: messages_all
+SELECT email, mailbox, uid, modseq, created, flags, size, received, saved, thread, content, keywords FROM messages WHERE account = ? ORDER BY email
+-- name: message
+SELECT email, mailbox, uid, modseq, created, flags, size, received, saved, thread, content, keywords FROM messages WHERE account = ? AND email = ?
+-- name: messages_since
+SELECT email, mailbox, uid, modseq, created, flags, size, received, saved, thread, content, keywords FROM messages WHERE account = ? AND modseq > ?
+-- name: messages_of_thread
+SELECT email, received FROM messages WHERE account = ? AND thread = ?
+-- name: removed_insert
+INSERT INTO removed (account, modseq, mailbox, uid, email, thread, created, destroyed) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+-- name: removed_since
+SELECT mailbox, uid, email, modseq, destroyed, thread, created FROM removed WHERE account = ? AND modseq > ? ORDER BY mailbox, uid
+-- The ModSeq of the newest removal that is dropped when n are kept.
+-- name: removed_bound
+SELECT modseq FROM removed WHERE account = ? ORDER BY modseq DESC LIMIT 1 OFFSET ? + 0
+-- name: removed_drop
+DELETE FROM removed WHERE account = ? AND modseq <= ?
+-- name: removed_mailboxes_drop
+DELETE FROM removed_mailboxes WHERE account = ? AND modseq <= ?
+
+-- name: thread_find
+SELECT thread FROM threads WHERE account = ? AND hash = ?
+-- name: thread_insert
+INSERT INTO threads (account, hash, thread) VALUES (?, ?, ?) ON CONFLICT (account, hash) DO NOTHING
+
+-- Counts uses of a content, and stores it if it is new. The number that is returned is the given one if it is new.
+-- name: content_use
+INSERT INTO contents (content, hash, size, base, uses, unused, structure) VALUES (?, ?, ?, ?, ?, 0, ?)
+ON CONFLICT (hash) DO UPDATE SET uses = uses + excluded.uses, unused = 0 RETURNING content
+-- name: content_add_uses
+UPDATE contents SET uses = uses + ?, unused = 0 WHERE content = ?
+-- name: content_drop_uses
+UPDATE contents SET uses = uses - ?, unused = CASE WHEN uses - ? > 0 THEN 0 ELSE ? END WHERE content = ?
+-- name: content_data_insert
+INSERT INTO content_data (content, data) VALUES (?, ?)
+-- name: content_of_email
+SELECT d.data, c.base FROM messages m JOIN content_data d ON d.content = m.content JOIN contents c ON c.content = m.content WHERE m.account = ? AND m.email = ?
+-- name: structure_of_email
+SELECT c.structure FROM messages m JOIN contents c ON c.content = m.content WHERE m.account = ? AND m.email = ?
+-- name: contents_unused
+SELECT content FROM contents WHERE unused > 0 AND unused < ? ORDER BY unused, content LIMIT ? + 0
+-- The content is removed only if it is still unused.
+-- name: content_remove
+DELETE FROM contents WHERE content = ? AND uses = 0 RETURNING base
+-- name: content_data_remove
+DELETE FROM content_data WHERE content = ?
+
+-- name: upload_insert
+INSERT INTO uploads (account, content, at) VALUES (?, ?, ?) ON CONFLICT (account, content) DO UPDATE SET at = excluded.at
+-- name: upload
+SELECT content FROM uploads WHERE account = ? AND content = ?
+-- name: upload_remove
+DELETE FROM uploads WHERE account = ? AND content = ? RETURNING content
+-- name: upload_data
+SELECT d.data, c.base FROM uploads u JOIN content_data d ON d.content = u.content JOIN contents c ON c.content = u.content WHERE u.account = ? AND u.content = ?
+-- name: uploads_of
+SELECT content FROM uploads WHERE account = ? ORDER BY content
+-- name: uploads_before
+SELECT account, content FROM uploads WHERE at < ? ORDER BY at, account, content LIMIT ? + 0
+
+-- name: inbox_message_insert
+INSERT INTO inbox_messages (account, email, sent_day, manifest, position, at, read_at, ended_at, ended) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+-- name: inbox_message_of_delivery
+SELECT account, email, at, read_at, ended_at, ended FROM inbox_messages WHERE sent_day = ? AND manifest = ? AND position = ?
+-- name: inbox_message
+SELECT sent_day, manifest, position, read_at, ended_at FROM inbox_messages WHERE account = ? AND email = ?
+-- name: inbox_message_read
+UPDATE inbox_messages SET read_at = ? WHERE account = ? AND email = ?
+-- name: inbox_message_ended
+UPDATE inbox_messages SET ended_at = ?, ended = ? WHERE account = ? AND email = ?
+-- Messages of an event that are still there, after a key.
+-- name: inbox_messages_of_event
+SELECT account, email, manifest, position, read_at FROM inbox_messages WHERE sent_day = ? AND manifest >= ? AND manifest < ? AND ended_at = 0
+AND (manifest, position) > (?, ?) ORDER BY manifest, position LIMIT ? + 0
+-- name: inbox_messages_drop
+DELETE FROM inbox_messages WHERE sent_day <= ?
+-- name: inbox_messages_clear
+DELETE FROM inbox_messages WHERE account = ?
+-- name: inbox_broadcast_add
+INSERT INTO inbox_broadcasts (sent_day, seq, stored, read, recalled, expired, recalled_at, expires_at, work_at) VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?)
+ON CONFLICT (sent_day, seq) DO UPDATE SET stored = stored + excluded.stored, read = read + excluded.read, recalled = recalled + excluded.recalled,
+expired = expired + excluded.expired
+-- name: inbox_broadcast
+SELECT stored, read, recalled, expired, recalled_at, expires_at, work_at FROM inbox_broadcasts WHERE sent_day = ? AND seq = ?
+-- name: inbox_broadcast_set
+UPDATE inbox_broadcasts SET recalled_at = ?, expires_at = ?, work_at = ? WHERE sent_day = ? AND seq = ?
+-- name: inbox_broadcasts_with_work
+SELECT sent_day, seq FROM inbox_broadcasts WHERE work_at > 0 AND work_at <= ? ORDER BY work_at, sent_day, seq LIMIT ? + 0
+-- name: inbox_broadcasts_drop
+DELETE FROM inbox_broadcasts WHERE sent_day <= ?
+
+-- name: content_data
+SELECT data FROM content_data WHERE content = ?
+-- name: inbox_block_insert
+INSERT INTO inbox_blocks (block, sent_day, manifest, first, last, lowest, highest, members, merged, base, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+-- name: inbox_block_data_insert
+INSERT INTO inbox_block_data (block, data) VALUES (?, ?)
+-- name: inbox_block_data
+SELECT data FROM inbox_block_data WHERE block = ?
+-- name: inbox_block_last
+SELECT block FROM inbox_blocks ORDER BY block DESC LIMIT 1
+-- name: inbox_blocks_after
+SELECT block, lowest, highest FROM inbox_blocks WHERE block > ? ORDER BY block LIMIT ? + 0
+-- Blocks that may have a message of an account, after a block. They stay until the end of the transaction.
+-- name: inbox_blocks_of_account
+SELECT block, sent_day, manifest, first, base, at FROM inbox_blocks WHERE block > ? AND lowest <= ? AND highest >= ? ORDER BY block
+-- Blocks that may have messages of a range of deliveries: from its last position, to its first one.
+-- name: inbox_blocks_of_delivery
+SELECT block, at, base FROM inbox_blocks WHERE sent_day = ? AND manifest = ? AND first <= ? AND last >= ? ORDER BY block
+-- name: inbox_blocks_of_event
+SELECT block, members, merged, base FROM inbox_blocks WHERE sent_day = ? AND manifest >= ? AND manifest < ? ORDER BY block LIMIT ? + 0
+-- name: inbox_blocks_merged
+SELECT block, members, merged, base FROM inbox_blocks WHERE merged >= members ORDER BY block LIMIT ? + 0
+-- name: inbox_block_count
+UPDATE inbox_blocks SET merged = merged + ? WHERE block = ?
+-- name: inbox_block_replace
+UPDATE inbox_blocks SET members = members - 1, merged = merged - ? WHERE block = ?
+-- name: inbox_block_data_replace
+UPDATE inbox_block_data SET data = ? WHERE block = ?
+-- name: inbox_block_remove
+DELETE FROM inbox_blocks WHERE block = ?
+-- name: inbox_block_data_remove
+DELETE FROM inbox_block_data WHERE block = ?
+-- name: inbox_messages_in_range
+SELECT position FROM inbox_messages WHERE sent_day = ? AND manifest = ? AND position >= ? AND position <= ?
+
+-- name: records_since
+SELECT record, created, changed, flags, body FROM mailbox_records WHERE account = ? AND kind = ? AND changed > ? ORDER BY record
+-- name: record
+SELECT record, created, changed, flags, body FROM mailbox_records WHERE account = ? AND kind = ? AND record = ?
+-- name: record_put
+INSERT INTO mailbox_records (account, kind, record, created, changed, flags, body) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (account, kind, record) DO UPDATE SET changed = excluded.changed, flags = excluded.flags, body = excluded.body
+-- Records of a kind with which the server has work, after one of an account.
+-- name: records_with_work
+SELECT account, record FROM mailbox_records WHERE flags = 2 AND kind = ? AND (account, record) > (?, ?) ORDER BY account, record LIMIT ? + 0
+-- name: records_drop
+DELETE FROM mailbox_records WHERE account = ? AND changed <= ? AND flags = 1
+-- name: records_clear
+DELETE FROM mailbox_records WHERE account = ?
