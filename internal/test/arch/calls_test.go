@@ -61,6 +61,7 @@ var realTimes = []struct{ dir, why string }{
 	{"internal/pipeline/deliver/smtp", "deadlines of sockets and the time of a reply are the machine's; no decision hangs on them"},
 	{"internal/pipeline/deliver/webhook", "time-outs, what a request is signed with and the time of an answer are the machine's; no decision hangs on them"},
 	{"internal/pipeline/deliver/remote", "the silence and the age of a release are measured on the monotonic clocks of two machines; what follows from an outcome is decided elsewhere"},
+	{"internal/pipeline/deliver/worker", "the time of an answer is the machine's; no decision hangs on it"},
 	{"internal/pipeline/deliver/file", "the time of writing, and how long the disk takes, are the machine's; only by which call files are synced hangs on it"},
 }
 

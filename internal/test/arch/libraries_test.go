@@ -16,9 +16,11 @@ type home struct {
 }
 
 var homes = []home{
-	{"github.com/nats-io/", []string{"internal/bus", "internal/bench/nodes"},
-		"every durable hop goes through bus, embedded or not, so that its promises are kept in one place; bench runs the NATS server that nodes share",
+	{"github.com/nats-io/", []string{"internal/bus", "internal/bench/harness", "internal/bench/sessions"},
+		"every durable hop goes through bus, embedded or not, so that its promises are kept in one place; bench runs the NATS server that nodes share, and measures request/reply with nothing around it",
 		"take a small interface over what bus offers"},
+	{"github.com/rabbitmq/", []string{"internal/bench/sessions"},
+		"bench measures RabbitMQ as a peer; nothing else uses it", "use internal/session"},
 	{"zombiezen.com/go/sqlite", []string{"internal/store/sqlite", "internal/bench"},
 		"SQL stays behind the store, so that another database is another driver; bench measures what the library does with nothing around it",
 		"add a method to the store"},
@@ -38,13 +40,15 @@ var homes = []home{
 	{"database/sql", []string{"internal/store"},
 		"SQL stays behind the store, so that another database is another driver",
 		"add a method to the store"},
+	{"github.com/coder/websocket", []string{"internal/session/websocket", "internal/jmap"},
+		"JMAP has its own subprotocol of text messages; of sessions, the limits, the heartbeat and the codes of connections are set in one place", "use internal/session/websocket"},
 	{"github.com/danielgtaylor/huma/", []string{"internal/httpapi"},
 		"the shape of HTTP is api's business", "take and return plain values"},
 	{"github.com/aymanbagabas/go-udiff", []string{"internal/httpapi"},
 		"what differs between two texts is shown by api, so that all clients show the same", "ask the API"},
 	{"github.com/swaggest/swgui/", []string{"internal/httpapi"},
 		"the viewer of the document is served by api", "link to /docs"},
-	{"github.com/prometheus/", []string{"internal/admin", "internal/mail/feedback", "internal/pipeline/deliver/channels", "internal/mail/inbound", "internal/store", "internal/server"},
+	{"github.com/prometheus/", []string{"internal/admin", "internal/mail/feedback", "internal/pipeline/deliver/channels", "internal/mail/inbound", "internal/imap", "internal/jmap", "internal/store", "internal/server"},
 		"stages count with plain atomics; the package that sets a stage up gives them names", "expose a counter and let report read it"},
 	{"github.com/spf13/cobra", []string{"cmd/fanfare"},
 		"commands are turned into calls before anything else sees them", "take a value"},
@@ -54,8 +58,8 @@ var homes = []home{
 		"progress is shown by what talks to a person", "report progress through a callback"},
 	{"github.com/knadh/koanf/", []string{"internal/config"},
 		"configuration is read once, strictly, in one place", "take a value"},
-	{"github.com/goccy/go-yaml", []string{"internal/config", "internal/catalog/document", "internal/mail/reply", "cmd/fanfare"},
-		"YAML is a format of files that people write: settings, the apply document, rules", "use JSON"},
+	{"github.com/goccy/go-yaml", []string{"internal/config", "internal/catalog/document", "internal/mail/reply", "internal/session/agent", "cmd/fanfare"},
+		"YAML is a format of files that people write: settings, the apply document, rules, the file of an agent", "use JSON"},
 	{"github.com/osteele/liquid", []string{"internal/render/liquid", "internal/render/bodies", "internal/bench"},
 		"templates are compiled and escaped in one place; bench measures what the library does with nothing around it", "take a function"},
 	{"github.com/andybalholm/cascadia", []string{"internal/render/bodies"},
@@ -78,6 +82,7 @@ var homes = []home{
 		"a topic's schema is compiled once, with the topic", "use Topic.ValidateData"},
 	{"golang.org/x/text/language/display", []string{"internal/people/pages"},
 		"names of languages are shown to recipients, on pages", "show the tag"},
+	{"github.com/xdg-go/scram", nil, "its client checks our server in tests", "use internal/mailbox/apppassword"},
 	{"pgregory.net/rapid", nil, "it is for tests", "import it in a _test.go file"},
 
 	{"C", nil, "no cgo: `go build` gives one static binary", "use a Go library"},
@@ -87,8 +92,8 @@ var homes = []home{
 	{"log", nil, "logs are structured", "use log/slog"},
 	{"math/rand", nil, "one generator, seeded where tests need it", "use math/rand/v2, or crypto/rand for secrets"},
 	{"net/http/pprof", []string{"internal/server"}, "importing it changes the default mux for the whole process", "ask server for profiles"},
-	{"net/http", []string{"internal/httpapi", "internal/server", "internal/cluster", "internal/bench", "internal/admin", "internal/mail/feedback", "internal/sink", "internal/pipeline/deliver/webhook", "client", "cmd/fanfare"},
-		"HTTP comes in at api, is forwarded by nodes, and goes out at client and webhook", "take and return plain values"},
+	{"net/http", []string{"internal/httpapi", "internal/server", "internal/cluster", "internal/bench", "internal/admin", "internal/mail/feedback", "internal/sink", "internal/pipeline/deliver/webhook", "internal/session/websocket", "internal/jmap", "client", "cmd/fanfare"},
+		"HTTP comes in at api, JMAP and its sub-protocols are defined on HTTP, is forwarded by nodes, and goes out at client and webhook; a WebSocket begins as a request", "take and return plain values"},
 }
 
 func covers(library, target string) bool {

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 )
@@ -101,6 +102,7 @@ func (m *member) over(at time.Time) (over, erased bool) {
 
 // A pause is the time in which a node with connections was frozen.
 type pause struct {
+	node     string
 	from, to time.Time
 	limit    int // connections of the node
 }
@@ -112,15 +114,29 @@ type judge struct {
 	pauses  []pause
 }
 
+// lease is how long a node that is frozen certainly keeps its messages.
+const lease = 10 * time.Second
+
+// of reports whether a message may have been sent because of the pause: the node finished it when it continued.
+func (p *pause) of(a *arrival) bool {
+	return (a.by == "" || a.by == p.node) && a.done.After(p.to) && a.at.Before(p.to.Add(afterPause))
+}
+
+// late reports whether a node finished a message after a pause that was longer than the lease.
+func (j *judge) late(a *arrival) bool {
+	return slices.ContainsFunc(j.pauses, func(p pause) bool { return p.to.Sub(p.from) > lease && p.of(a) })
+}
+
 // afterPause is how long after a pause a message may have been sent because of it.
 const afterPause = 3 * time.Second
 
 // A verdict is the difference between the expected result and the messages that arrived.
 type verdict struct {
-	expected, either int // (event, person) that had to arrive; that arrived and did not have to
-	messages         int // that arrived
-	digests          int // messages about several events
-	duplicates       int // messages that arrived again
+	expected, either int            // (event, person) that had to arrive; that arrived and did not have to
+	messages         int            // that arrived
+	digests          int            // messages about several events
+	duplicates       map[string]int // messages that arrived again, by the node that sent them before: its connection was interrupted
+	late             map[string]int // messages that arrived again, by the node that finished them after it had been frozen for longer than the lease
 
 	lost, unasked, unknown []string
 	twice                  []string // (event, person) in several different messages
@@ -150,29 +166,39 @@ func (v *verdict) broken(pauses []pause) map[string][]string {
 }
 
 func (v *verdict) String() string {
-	return fmt.Sprintf("%d messages (%d digests) arrived; %d had to arrive, %d might; lost %d, unasked %d, unknown %d, in several messages %d, after an end %d, after an erasure %d, after an end by a frozen node %d, duplicates %d",
-		v.messages, v.digests, v.expected, v.either, len(v.lost), len(v.unasked), len(v.unknown), len(v.twice), len(v.afterEnd), len(v.afterErasure), len(v.frozen), v.duplicates)
+	return fmt.Sprintf("%d messages (%d digests) arrived; %d had to arrive, %d might; lost %d, unasked %d, unknown %d, in several messages %d, after an end %d, after an erasure %d, after an end by a frozen node %d, duplicates %v, late %v",
+		v.messages, v.digests, v.expected, v.either, len(v.lost), len(v.unasked), len(v.unknown), len(v.twice), len(v.afterEnd), len(v.afterErasure), len(v.frozen), v.duplicates, v.late)
+}
+
+// sum adds up the counts of all nodes.
+func sum(by map[string]int) (all int) {
+	for _, n := range by {
+		all += n
+	}
+	return all
 }
 
 type address struct{ topic, person string }
 
 // judge compares the expected result with the messages that arrived.
 func (j *judge) judge(arrivals []arrival) *verdict {
-	v := &verdict{messages: len(arrivals)}
+	v := &verdict{messages: len(arrivals), duplicates: map[string]int{}, late: map[string]int{}}
 	events := map[string]*event{}
 	for _, e := range j.events {
 		events[e.token] = e
 	}
-	members := map[address]*member{}
+	members, byTopic := map[address]*member{}, map[string][]*member{}
 	for _, m := range j.members {
 		members[address{m.topic, m.person}] = m
+		byTopic[m.topic] = append(byTopic[m.topic], m)
 	}
 	first := map[string]time.Time{} // of each event, when its first message arrived: it was matched before
 	type copies map[string]int      // by Message-ID
 	type recipient struct{ token, person string }
 	arrived := map[recipient]copies{}
-	again := map[recipient]bool{}
-	for _, a := range arrivals {
+	last := map[recipient]*arrival{}
+	for n := range arrivals {
+		a := &arrivals[n]
 		if len(a.tokens) > 1 {
 			v.digests++
 		}
@@ -186,9 +212,16 @@ func (j *judge) judge(arrivals []arrival) *verdict {
 			}
 			arrived[r][a.id]++
 			if i == 0 && arrived[r][a.id] > 1 {
-				v.duplicates++
-				again[r] = true
+				switch before := last[r]; {
+				case j.late(a):
+					v.late[a.by]++
+				case j.late(before):
+					v.late[before.by]++
+				default:
+					v.duplicates[before.by]++
+				}
 			}
+			last[r] = a
 		}
 	}
 	for r, by := range arrived {
@@ -219,7 +252,7 @@ func (j *judge) judge(arrivals []arrival) *verdict {
 		if !ok {
 			until = end
 		}
-		for _, m := range j.members {
+		for _, m := range byTopic[e.topic] {
 			if must, _ := m.during(e.sent, until); !must || !m.matches(e) || m.endsAfter(e.sent) {
 				continue
 			}
@@ -265,7 +298,7 @@ func (j *judge) permitted(v *verdict, e *event, members map[address]*member, a a
 	}
 	what += a.at.Format(" at 15:04:05.000")
 	for _, p := range j.pauses {
-		if !a.at.Before(p.to) && a.at.Before(p.to.Add(afterPause)) {
+		if p.of(&a) {
 			v.frozen = append(v.frozen, what)
 			return
 		}
@@ -285,7 +318,9 @@ func TestTheJudgeFindsEachViolation(t *testing.T) {
 	always := []change{{sent: at(-2), acked: at(-1), wants: true}}
 	left := append(always[:1:1], change{sent: at(10), acked: at(11)})
 	gone := append(always[:1:1], change{sent: at(10), acked: at(11), erased: true})
-	in := func(second int, to, id string, tokens ...string) arrival { return arrival{at(second), to, id, tokens} }
+	in := func(second int, to, id string, tokens ...string) arrival {
+		return arrival{at(second), at(second).Add(time.Millisecond), "one", to, id, tokens}
+	}
 	input := func() *judge {
 		return &judge{
 			events: []*event{
@@ -301,10 +336,10 @@ func TestTheJudgeFindsEachViolation(t *testing.T) {
 		}
 	}
 	good := []arrival{in(2, "ada", "1", "note-1"), in(4, "ada", "2", "bulletin-1", "bulletin-2"), in(3, "up", "3", "quote-2"), in(2, "dora", "4", "message-1"), in(10, "ada", "5", "note-2"), in(10, "bob", "6", "note-2")}
-	if v := input().judge(good); len(v.broken(nil)) > 0 || v.duplicates != 0 || v.expected != 6 || v.digests != 1 {
+	if v := input().judge(good); len(v.broken(nil)) > 0 || sum(v.duplicates) != 0 || v.expected != 6 || v.digests != 1 {
 		t.Fatalf("a correct run: %v %v", v, v.broken(nil))
 	}
-	if v := input().judge(append(good[:6:6], good[0])); len(v.broken(nil)) > 0 || v.duplicates != 1 {
+	if v := input().judge(append(good[:6:6], good[0])); len(v.broken(nil)) > 0 || v.duplicates["one"] != 1 {
 		t.Errorf("a duplicate: %v", v)
 	}
 	for name, of := range map[string]struct {
@@ -329,10 +364,18 @@ func TestTheJudgeFindsEachViolation(t *testing.T) {
 		}
 	}
 	j := input()
-	j.pauses = []pause{{at(8), at(12), 1}}
+	j.pauses = []pause{{"one", at(1), at(12), 1}}
 	late := append(good[:6:6], in(13, "eve", "9", "note-2"))
 	if v := j.judge(late); len(v.broken(j.pauses)) > 0 || len(v.frozen) != 1 {
 		t.Errorf("a message of a frozen node: %v %v", v, v.broken(j.pauses))
+	}
+	late[6].by = "two"
+	if v := j.judge(late); len(v.broken(j.pauses)["sent after an erasure"]) != 1 {
+		t.Errorf("a message of a node that was not frozen: %v %v", v, v.broken(j.pauses))
+	}
+	late[6].by = "one"
+	if v := j.judge(append(good[:6:6], in(13, "ada", "5", "note-2"))); v.late["one"] != 1 || sum(v.duplicates) != 0 {
+		t.Errorf("a duplicate of a frozen node: %v", v)
 	}
 	if broken := j.judge(append(late, in(13, "bob", "8", "note-2"))).broken(j.pauses); len(broken["sent by a frozen node after an end"]) != 2 {
 		t.Errorf("two messages of a frozen node with one connection: %v", broken)

@@ -24,7 +24,7 @@ const (
 	readers    = 300 // of stories
 	fixed      = 30  // who want notes of some level, and change nothing
 	churning   = 45  // who subscribe to notes and stories and end that, again and again
-	erasing    = 60  // who want notes and are erased
+	erasing    = 60  // who want notes and are erased, or 12 per minute
 	subscribed = 24  // to bulletins
 )
 
@@ -35,11 +35,12 @@ var (
 
 // A load is the clients, and all that they sent.
 type load struct {
-	c    *cluster
-	key  string
-	seed uint64
-	fail context.CancelCauseFunc
-	test context.Context // ends with the first failure
+	c      *cluster
+	key    string
+	seed   uint64
+	length time.Duration
+	fail   context.CancelCauseFunc
+	test   context.Context // ends with the first failure
 
 	requests, repeated atomic.Int64
 
@@ -47,6 +48,7 @@ type load struct {
 	judge  judge
 	ids    []string // public ids of the events
 	odd    map[string]int
+	joined int // people who took the place of others
 	erased int // erasures that were reported
 	ended  int // subscriptions
 }
@@ -102,12 +104,12 @@ func (l *load) send(random *rand.Rand, r request) (reply, error) {
 			return got, fmt.Errorf("%s %s: %d %s", r.method, r.path, status, text)
 		case err == nil:
 			last = fmt.Sprintf("%d %s", status, text)
-			if !strings.Contains(string(text), "nothing was stored") {
+			if status != http.StatusInsufficientStorage && !strings.Contains(string(text), "nothing was stored") {
 				got.unclear = true
 			}
 			if status != 503 && status != 429 {
 				l.mu.Lock()
-				l.odd[fmt.Sprintf("%s %s: %s", r.method, strings.SplitN(r.path, "?", 2)[0], last)]++
+				l.odd[odd(status, text)]++
 				l.mu.Unlock()
 			}
 		default:
@@ -122,6 +124,15 @@ func (l *load) send(random *rand.Rand, r request) (reply, error) {
 		case <-l.test.Done():
 		}
 	}
+}
+
+// odd returns a refusal without the parts that differ each time.
+func odd(status int, text []byte) string {
+	var problem struct{ Detail, Hint string }
+	if err := json.Unmarshal(text, &problem); err != nil {
+		return fmt.Sprintf("%d %s", status, text)
+	}
+	return fmt.Sprintf("%d %s (%s)", status, problem.Detail, problem.Hint)
 }
 
 func (l *load) attempt(node string, r *request, body string) (status int, text []byte, err error) {
@@ -196,8 +207,9 @@ func (l *load) subscribe(random *rand.Rand) (changing []*changer, leaving []*mem
 			changing = append(changing, &changer{member: m, put: join(m, subscription{})})
 		}
 	}
-	for i := range erasing {
-		m := &member{topic: note, person: person("erased", i)}
+	count := max(erasing, 12*int(l.length.Minutes()))
+	for i := range count {
+		m := &member{topic: note, person: person("erased", i), from: float64(min(9, count/erasing*2-2))}
 		join(m, subscription{Subscriber: fmt.Sprintf("subscriber-erased%d", i)})
 		leaving = append(leaving, m)
 	}
@@ -274,12 +286,19 @@ func (l *load) every(stop context.Context, interval time.Duration, fn func(n int
 type changer struct {
 	*member
 	put     *subscription
-	unclear bool // a request may be carried out later: nothing is changed any more
+	unclear bool // a request may be carried out later: the subscription is not changed any more
 }
 
 // change ends or renews the subscription.
 func (l *load) change(random *rand.Rand, c *changer) error {
-	wants := !c.changes[len(c.changes)-1].wants
+	if c.unclear { // another person takes its place
+		l.mu.Lock()
+		c.member = &member{topic: c.topic, person: person("later", l.joined), from: c.from}
+		c.put, c.unclear = l.add(c.member, subscription{}), false
+		l.joined++
+		l.mu.Unlock()
+	}
+	wants := len(c.changes) == 0 || !c.changes[len(c.changes)-1].wants
 	r := request{method: "DELETE", path: "/v1/subscriptions/" + c.put.ID}
 	if wants {
 		r = request{method: "POST", path: "/v1/subscriptions", body: c.put}
@@ -372,13 +391,10 @@ func (l *load) run(stop context.Context, changing []*changer, leaving []*member)
 	for i := range changers {
 		client(250*time.Millisecond, func(random *rand.Rand, _ int) error {
 			c := changing[random.IntN(len(changing)/changers)*changers+i]
-			if c.unclear {
-				return nil
-			}
 			return l.change(random, c)
 		})
 	}
-	client(3*time.Second, func(random *rand.Rand, n int) error {
+	client(l.length/time.Duration(len(leaving)), func(random *rand.Rand, n int) error {
 		if n >= len(leaving) {
 			return nil
 		}
@@ -388,9 +404,26 @@ func (l *load) run(stop context.Context, changing []*changer, leaving []*member)
 }
 
 // completed waits until a node says that each event and its digests are completed.
-func (l *load) completed(random *rand.Rand) error {
-	for limit := time.Now().Add(patience); len(l.ids) > 0; {
-		id := l.ids[0]
+func (l *load) completed() error {
+	const parallel = 16
+	var reading sync.WaitGroup
+	failed := make([]error, parallel)
+	limit := time.Now().Add(patience)
+	for k := range parallel {
+		reading.Go(func() {
+			random := rand.New(rand.NewPCG(l.seed, uint64(1000+k)))
+			for n := k; n < len(l.ids) && failed[k] == nil; n += parallel {
+				failed[k] = l.complete(random, l.ids[n], limit)
+			}
+		})
+	}
+	reading.Wait()
+	return errors.Join(failed...)
+}
+
+// complete waits until a node says that an event and its digests are completed.
+func (l *load) complete(random *rand.Rand, id string, limit time.Time) error {
+	for {
 		got, err := l.send(random, request{method: "GET", path: "/v1/events/" + id})
 		if err != nil {
 			return err
@@ -407,13 +440,11 @@ func (l *load) completed(random *rand.Rand) error {
 			open = open || g.Digest == ""
 		}
 		if !open {
-			l.ids = l.ids[1:]
-			continue
+			return nil
 		}
 		if time.Now().After(limit) {
 			return fmt.Errorf("event %s is not completed: %s", id, got.body)
 		}
 		<-time.After(100 * time.Millisecond)
 	}
-	return nil
 }

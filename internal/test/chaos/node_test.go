@@ -13,16 +13,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
-
-	natsserver "github.com/nats-io/nats-server/v2/server"
-
-	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 // patience bounds every wait.
@@ -31,19 +28,30 @@ const patience = 3 * time.Minute
 // connections of each node that delivers.
 const connections = 6
 
+// The sizes of the disks. A node has the files of its NATS server, if it is embedded.
+const (
+	nodeDiskBytes     = 1 << 30
+	busDiskBytes      = 1 << 30
+	databaseDiskBytes = 4 << 30
+	// floor is the setting disk_floor.
+	floor = "64MB"
+)
+
 // A cluster is the processes under test.
 type cluster struct {
 	t                *testing.T
 	start            time.Time
-	primary, replica *pgtest.Server
+	primary, replica *database
 	relay            *relay
 	http             *http.Client
 	nodes            []*node
+	buses            []*bus // none if the NATS servers are embedded
 	logs             string // directory
 
-	mu    sync.Mutex
-	leads string // the node that became the leader last
-	turns int    // how often a node became the leader
+	mu     sync.Mutex
+	writer *database // that accepts writes
+	leads  string    // the node that became the leader last
+	turns  int       // how often a node became the leader
 }
 
 // A node is a data directory and the process that runs on it.
@@ -51,55 +59,81 @@ type node struct {
 	c         *cluster
 	name      string
 	roles     string
+	machine   *machine
 	url       string // without a proxy
 	dir, log  string
-	databases [2]*proxy // to the primary and to the standby of PostgreSQL
-	nats      *proxy
-	front     *proxy // to this node, for the other nodes
+	databases []*link // to the primary and to the standby of PostgreSQL
+	nats      []*link // to the NATS servers, or between the embedded ones
+	front     []*link // to this node, for the other nodes
+	relay     []*link
+	step      string // file with the step of the clock
 	args, env []string
 
-	mu      sync.Mutex
-	cmd     *exec.Cmd
-	gone    chan struct{}
-	wanted  bool // the process should run
-	starts  int
-	faulted atomic.Bool // a fault of this node is in progress
-	joined  atomic.Bool // the process joined the cluster
+	mu     sync.Mutex
+	cmd    *exec.Cmd
+	gone   chan struct{}
+	wanted bool // the process should run
+	starts int
+	joined atomic.Bool // the process joined the cluster
+}
+
+// A link is the connections between a node and one server. They pass through a proxy or, in one direction of a link between embedded
+// NATS servers, through that of another link.
+type link struct {
+	wire  wire
+	proxy *proxy // nil: it belongs to another link
+}
+
+// to returns a link to a server through a proxy.
+func (m *machine) to(server string) *link {
+	p := newProxy(m.t, here(), server)
+	return &link{wire{machine: m, port: portOf(p.address)}, p}
+}
+
+// from returns a link from others to an address of this machine.
+func (m *machine) from(address string) *link {
+	p := newProxy(m.t, here(), address)
+	return &link{wire{machine: m, port: portOf(address), inbound: true}, p}
 }
 
 // elapsed returns the seconds since the start.
 func (c *cluster) elapsed() float64 { return time.Since(c.start).Seconds() }
 
 // newCluster starts everything, and waits for the first leader.
-func newCluster(t *testing.T) *cluster {
+func newCluster(t *testing.T, embedded bool) *cluster {
 	t.Helper()
-	c := &cluster{t: t, start: time.Now(), primary: pgtest.Start(t, pgtest.Quick...), relay: newRelay(t),
-		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
-	c.replica = c.primary.Standby(pgtest.Quick...)
-	c.primary.Administer("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+	c := &cluster{t: t, start: time.Now(), relay: newRelay(t, here()), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
 	if c.logs = os.Getenv("CHAOS_LOGS"); c.logs == "" {
 		c.logs = t.TempDir()
 	}
-	bus, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	bus.Start()
-	t.Cleanup(func() { bus.Shutdown(); bus.WaitForShutdown() })
-	if !bus.ReadyForConnections(patience) {
-		t.Fatal("NATS does not start")
-	}
+	c.startDatabases()
 	key := filepath.Join(t.TempDir(), "cluster.key")
 	if err := os.WriteFile(key, []byte("a cluster key of a test with enough characters\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range []struct{ name, roles string }{
-		{"lead-1", "all"}, {"lead-2", "lead"}, {"deliver-1", "deliver"}, {"deliver-2", "deliver"}, {"deliver-3", "deliver"}, {"api-1", "api"},
+		{"lead-1", "all"}, {"lead-2", "lead"}, {"deliver-1", "deliver"}, {"deliver-2", "deliver"}, {"deliver-3", "deliver"},
+		{"match-1", "match"}, {"match-2", "match"}, {"api-1", "api"}, {"api-2", "api"},
 	} {
-		c.nodes = append(c.nodes, c.node(n.name, n.roles, hostOf(t, bus.ClientURL()), key))
+		c.nodes = append(c.nodes, c.node(n.name, n.roles, key))
+	}
+	if embedded {
+		c.embedBuses()
+	} else {
+		c.startBuses()
+		for _, n := range c.nodes {
+			for _, b := range c.buses {
+				n.nats = append(n.nats, n.machine.to(b.config.Listen))
+			}
+			n.args = append(n.args, "--nats", natsURL(n.nats), "--replicas", strconv.Itoa(members))
+		}
 	}
 	c.nodes[0].run()
-	c.until("the first node is ready", c.nodes[0].ready)
+	if !embedded { // otherwise it is ready when the other servers have started
+		c.until("the first node is ready", c.nodes[0].ready)
+	} else {
+		c.until("the first node leads", func() bool { return c.lead() != "" })
+	}
 	for _, n := range c.nodes[1:] {
 		n.run()
 	}
@@ -107,6 +141,25 @@ func newCluster(t *testing.T) *cluster {
 		c.until(n.name+" is ready", n.ready)
 	}
 	return c
+}
+
+// embedBuses gives the first nodes embedded NATS servers.
+func (c *cluster) embedBuses() {
+	var routes, listen []string
+	for _, n := range c.nodes[:members] {
+		address := n.machine.address(6222)
+		n.nats = []*link{n.machine.from(address)}
+		listen = append(listen, address)
+		routes = append(routes, n.nats[0].proxy.address)
+	}
+	for i, n := range c.nodes[:members] {
+		n.args = append(n.args, "--cluster-routes", strings.Join(routes, ","), "--cluster-listen", listen[i])
+		for j, other := range routes {
+			if j != i {
+				n.nats = append(n.nats, &link{wire{machine: n.machine, port: portOf(other)}, nil})
+			}
+		}
+	}
 }
 
 func hostOf(t *testing.T, text string) string {
@@ -119,23 +172,28 @@ func hostOf(t *testing.T, text string) string {
 }
 
 // node prepares a node with its links.
-func (c *cluster) node(name, roles, bus, key string) *node {
+func (c *cluster) node(name, roles, key string) *node {
 	t := c.t
 	t.Helper()
-	listen := pgtest.Address(t)
-	n := &node{c: c, name: name, roles: roles, url: "http://" + listen, dir: filepath.Join(t.TempDir(), name), log: filepath.Join(c.logs, name+".log"),
-		databases: [2]*proxy{newProxy(t, hostOf(t, c.primary.URL)), newProxy(t, hostOf(t, c.replica.URL))}, nats: newProxy(t, bus), front: newProxy(t, listen)}
+	m := newMachine(t, name, nodeDiskBytes)
+	listen := m.address(8085)
+	n := &node{c: c, name: name, roles: roles, machine: m, url: "http://" + listen, dir: filepath.Join(m.disk, "data"), log: filepath.Join(c.logs, name+".log"),
+		databases: []*link{m.to(hostOf(t, c.primary.URL)), m.to(hostOf(t, c.replica.URL))}, front: []*link{m.from(listen)},
+		relay: []*link{{wire{machine: m, port: portOf(c.relay.address)}, nil}}, step: filepath.Join(disks, name+".step")}
+	if isolated {
+		c.relay.knows(m.host, name)
+	}
 	database, err := url.Parse(c.primary.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	database.Host = n.databases[0].address + "," + n.databases[1].address
+	database.Host = n.databases[0].proxy.address + "," + n.databases[1].proxy.address
 	query := database.Query()
 	query.Set("target_session_attrs", "read-write")
 	database.RawQuery = query.Encode()
-	n.env = []string{"FANFARE_DB=" + database.String()}
-	n.args = []string{"serve", "--data-dir", n.dir, "--listen", listen, "--public-url", "https://news.example.org", "--durability", "fsync", "--disk-floor", "0",
-		"--node", name, "--node-url", "http://" + n.front.address, "--nats", "nats://" + n.nats.address, "--cluster-key-file", key, "--lease", "10s", "--drain-timeout", "10s", "--roles", roles}
+	n.env = []string{"FANFARE_DB=" + database.String(), "FANFARE_CLOCK_STEP=" + n.step}
+	n.args = []string{"serve", "--data-dir", n.dir, "--listen", listen, "--public-url", "https://news.example.org", "--durability", "fsync", "--disk-floor", floor,
+		"--node", name, "--node-url", "http://" + n.front[0].proxy.address, "--cluster-key-file", key, "--lease", "10s", "--drain-timeout", "10s", "--roles", roles}
 	t.Cleanup(func() {
 		n.mu.Lock()
 		n.wanted = false
@@ -164,7 +222,7 @@ func (n *node) run() {
 
 // launch starts the process. The caller holds n.mu.
 func (n *node) launch() {
-	cmd := exec.Command(binary, n.args...)
+	cmd := n.machine.command(binary, n.args...)
 	cmd.Env = append(os.Environ(), n.env...)
 	stderr, err := cmd.StderrPipe()
 	if err == nil {
@@ -236,12 +294,15 @@ func (n *node) ready() bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// leader returns the node that became the leader last.
-func (c *cluster) leader() *node {
+// lead returns the name of the node that became the leader last, "" without one.
+func (c *cluster) lead() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.named(c.leads)
+	return c.leads
 }
+
+// leader returns the node that became the leader last.
+func (c *cluster) leader() *node { return c.named(c.lead()) }
 
 func (c *cluster) named(name string) *node {
 	return c.nodes[slices.IndexFunc(c.nodes, func(n *node) bool { return n.name == name })]

@@ -32,11 +32,11 @@ const (
 	fromServer
 )
 
-// newProxy forwards connections to an address until the test ends.
-func newProxy(t testing.TB, server string) *proxy {
+// newProxy forwards connections to an address until the test ends. It listens on a host.
+func newProxy(t testing.TB, host, server string) *proxy {
 	t.Helper()
 	var config net.ListenConfig
-	l, err := config.Listen(t.Context(), "tcp4", "127.0.0.1:0")
+	l, err := config.Listen(t.Context(), "tcp4", host+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestAProxyHoldsOneDirection(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	p := newProxy(t, l.Addr().String())
+	p := newProxy(t, "127.0.0.1", l.Addr().String())
 	var dialer net.Dialer
 	near, err := dialer.DialContext(t.Context(), "tcp4", p.address)
 	if err != nil {

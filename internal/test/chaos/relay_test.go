@@ -19,6 +19,8 @@ import (
 // An arrival is a message that the relay received completely.
 type arrival struct {
 	at     time.Time // the body began to arrive
+	done   time.Time // the body had arrived
+	by     string    // the node that sent it; "" if the test is not isolated
 	to     string
 	id     string   // Message-ID
 	tokens []string // of the events in its text
@@ -35,19 +37,20 @@ type relay struct {
 	arrivals []arrival
 	bad      []string // messages without a token
 	held     chan struct{}
+	machines map[string]string // names, by host
 }
 
 // replyDelay is the time that the relay takes for each message.
 const replyDelay = 10 * time.Millisecond
 
-func newRelay(t testing.TB) *relay {
+func newRelay(t testing.TB, host string) *relay {
 	t.Helper()
 	var config net.ListenConfig
-	l, err := config.Listen(t.Context(), "tcp4", "127.0.0.1:0")
+	l, err := config.Listen(t.Context(), "tcp4", host+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{address: l.Addr().String(), listener: l, conns: map[net.Conn]struct{}{}}
+	r := &relay{address: l.Addr().String(), listener: l, conns: map[net.Conn]struct{}{}, machines: map[string]string{}}
 	r.running.Go(func() {
 		for {
 			conn, err := l.Accept()
@@ -66,14 +69,29 @@ func newRelay(t testing.TB) *relay {
 	return r
 }
 
-// cut closes all connections at once, and returns their number.
-func (r *relay) cut() int {
+// cut closes all connections at once, and returns their number by node.
+func (r *relay) cut() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	by := map[string]int{}
 	for c := range r.conns {
+		by[r.nodeOf(c)]++
 		reset(c)
 	}
-	return len(r.conns)
+	return by
+}
+
+// knows tells the relay the name of a machine.
+func (r *relay) knows(host, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.machines[host] = name
+}
+
+// nodeOf returns the node that opened a connection. The caller holds r.mu.
+func (r *relay) nodeOf(c net.Conn) string {
+	host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
+	return r.machines[host]
 }
 
 // hold delays the replies to messages until release.
@@ -104,6 +122,7 @@ func (r *relay) received() []arrival {
 func (r *relay) serve(conn net.Conn) {
 	r.mu.Lock()
 	r.conns[conn] = struct{}{}
+	by := r.nodeOf(conn)
 	r.mu.Unlock()
 	defer func() {
 		_ = conn.Close()
@@ -135,7 +154,7 @@ func (r *relay) serve(conn net.Conn) {
 			to, _, _ = strings.Cut(address, ">")
 			ok = reply("250 ok")
 		case "DATA":
-			ok = reply("354 go on") && r.take(in, to) && reply("250 ok")
+			ok = reply("354 go on") && r.take(in, by, to) && reply("250 ok")
 		case "QUIT":
 			reply("221 bye")
 			return
@@ -151,7 +170,7 @@ func (r *relay) serve(conn net.Conn) {
 var tokenPattern = regexp.MustCompile(`<((?:story|note|quote|bulletin|message)-[a-z0-9-]+)>`)
 
 // take receives a message, and reports whether it did before the connection ended.
-func (r *relay) take(in *textproto.Reader, to string) bool {
+func (r *relay) take(in *textproto.Reader, by, to string) bool {
 	if _, err := in.R.Peek(1); err != nil {
 		return false
 	}
@@ -160,7 +179,7 @@ func (r *relay) take(in *textproto.Reader, to string) bool {
 	if err != nil {
 		return false
 	}
-	a := arrival{at: at, to: to}
+	a := arrival{at: at, done: time.Now(), by: by, to: to}
 	m, err := mail.ReadMessage(bytes.NewReader(body))
 	if err == nil {
 		a.id = m.Header.Get("Message-ID")
@@ -190,7 +209,7 @@ func (r *relay) take(in *textproto.Reader, to string) bool {
 
 func TestTheRelayRecordsMessages(t *testing.T) {
 	t.Parallel()
-	r := newRelay(t)
+	r := newRelay(t, "127.0.0.1")
 	text := "Message-ID: <1@example.org>\r\nSubject: x\r\n\r\n<story-1>\r\n<note-a-2> <none>\r\n"
 	if err := smtp.SendMail(r.address, nil, "from@example.org", []string{"ada@example.org"}, []byte(text)); err != nil {
 		t.Fatal(err)
@@ -199,7 +218,7 @@ func TestTheRelayRecordsMessages(t *testing.T) {
 	if len(all) != 1 || all[0].to != "ada@example.org" || all[0].id != "<1@example.org>" || strings.Join(all[0].tokens, " ") != "story-1 note-a-2" || all[0].at.IsZero() {
 		t.Fatalf("received %+v", all)
 	}
-	for r.cut() > 0 { // the connection of the message has not ended yet
+	for len(r.cut()) > 0 { // the connection of the message has not ended yet
 		<-time.After(time.Millisecond)
 	}
 	client, err := smtp.Dial(r.address)
@@ -209,8 +228,8 @@ func TestTheRelayRecordsMessages(t *testing.T) {
 	if err := client.Noop(); err != nil {
 		t.Fatal(err)
 	}
-	if n := r.cut(); n != 1 {
-		t.Errorf("%d connections were open", n)
+	if by := r.cut(); by[""] != 1 {
+		t.Errorf("%v connections were open", by)
 	}
 	if err := client.Noop(); err == nil {
 		t.Error("a closed connection responds")

@@ -216,10 +216,10 @@ func (o *operator) free() {
 	o.channelRate("configured")
 }
 
-// TestWhateverAnOperatorDoesCountsAreExact pauses, resumes, approves, cancels and
+// TestCountsAreExactWhateverAnOperatorDoes pauses, resumes, approves, cancels and
 // slows down broadcasts of CRASH_PEOPLE messages together, in random order, while
 // the server is killed.
-func TestWhateverAnOperatorDoesCountsAreExact(t *testing.T) {
+func TestCountsAreExactWhateverAnOperatorDoes(t *testing.T) {
 	t.Parallel()
 	const casts = 4
 	w := configured(tell(t), "fsync", pgtest.Chosen(t), operated, sink.Inject{TempFail: 0.02, PermFail: 0.01,

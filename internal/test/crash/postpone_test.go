@@ -34,10 +34,10 @@ templates:
     text: "Hello {{ subscriber.address }}: {{ event.title }}\n"
 `
 
-// TestWhatIsPutOffIsNeitherLostNorSentTwiceWhenTheServerDies has work put off by the
+// TestPostponedMessagesAreSentOnceAfterAKill has work put off by the
 // sender, for a destination, and by the loader, for a time; the server dies before
 // that is kept, and after.
-func TestWhatIsPutOffIsNeitherLostNorSentTwiceWhenTheServerDies(t *testing.T) {
+func TestPostponedMessagesAreSentOnceAfterAKill(t *testing.T) {
 	t.Parallel()
 	w := configured(tell(t), "fsync", pgtest.Chosen(t), postponing, sink.Inject{TempFail: 0.02, PermFail: 0.01,
 		DropBeforeData: 0.002, DropInData: 0.002, DropBeforeReply: 0.002})

@@ -15,9 +15,9 @@ import (
 // releaseSteps are passed when what was held goes back to work.
 var releaseSteps = []string{"before-release", "after-release"}
 
-// TestWhatIsApprovedLeavesOnceWhenTheServerDiesBeforeItIsReleased has nobody do
+// TestApprovedBroadcastIsSentOnceAfterAKillBeforeItsRelease has nobody do
 // anything after the death: the next start alone has to find what may leave.
-func TestWhatIsApprovedLeavesOnceWhenTheServerDiesBeforeItIsReleased(t *testing.T) {
+func TestApprovedBroadcastIsSentOnceAfterAKillBeforeItsRelease(t *testing.T) {
 	t.Parallel()
 	w := configured(tell(t), "fsync", pgtest.Chosen(t), operated, sink.Inject{TempFail: 0.02, PermFail: 0.01, DropBeforeData: 0.001, DropInData: 0.001, DropBeforeReply: 0.001})
 	w.subscribe(2500, 1)

@@ -43,6 +43,10 @@ type life struct {
 	begun  time.Time
 	ready  chan struct{} // closed when it answers
 	mail   string        // where mail comes in, before ready; "" where none does
+	lmtp   string        // where mail for mailboxes comes in, and
+	imap   string        // where they can be opened, before ready; "" where they cannot
+	url    string        // and key, before ready
+	key    string
 	client *client.Client
 	alive  context.Context // ends with the process
 	died   error           // what Wait returned
@@ -106,8 +110,13 @@ func (s *server) listen(l *life, log io.Reader) {
 	for lines.Scan() {
 		var line struct{ Level, Msg, URL, Listen string }
 		if err := json.Unmarshal(lines.Bytes(), &line); err == nil && line.Level == "INFO" {
-			if line.Msg == "accepting mail" {
+			switch line.Msg {
+			case "accepting mail":
 				l.mail = line.Listen
+			case "accepting mail for mailboxes":
+				l.lmtp = line.Listen
+			case "serving mailboxes over IMAP":
+				l.imap = line.Listen
 			}
 			if line.Msg == "ready" && line.URL != "" {
 				s.greet(l, line.URL)
@@ -131,7 +140,8 @@ func (s *server) greet(l *life, url string) {
 		s.t.Error(err)
 		return
 	}
-	c, err := client.New(url, strings.TrimSpace(string(key)))
+	l.url, l.key = url, strings.TrimSpace(string(key))
+	c, err := client.New(l.url, l.key)
 	if err != nil {
 		s.t.Error(err)
 		return

@@ -103,7 +103,7 @@ func (b *block) at() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 // forServices tells whether a document is one of a service, and not of the server or
 // of rules for answers.
 func forServices(part map[string]any) bool {
-	for _, name := range []string{"data_dir", "db", "inbound", "rules"} {
+	for _, name := range []string{"data_dir", "db", "imap_listen", "inbound", "lmtp_listen", "rules"} {
 		if part[name] != nil {
 			return false
 		}

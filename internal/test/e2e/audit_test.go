@@ -120,7 +120,8 @@ func TestEveryOperationThatChangesSomethingIsInTheAudit(t *testing.T) {
 		"explain-data": "it changes nothing", "match-event": "it changes nothing", "try-message": "it changes nothing", "preview-template": "it changes nothing", "lint-template": "it changes nothing",
 		"delete-service": "the example's service is not there", "unsubscribe": "the example's link is none", "take-receipt": "messages have traces",
 		"sign-up": "nothing is kept before it is confirmed", "send-signup": "the same",
-		"retry-parked": "nothing is parked", "drop-parked": "nothing is parked",
+		"create-mailbox-token": "each visit of a page needs one, and nothing is stored",
+		"retry-parked":         "nothing is parked", "drop-parked": "nothing is parked",
 		"resume-destination": "nothing waits for the example's destination",
 	}
 	d, who := described(s), cast{}

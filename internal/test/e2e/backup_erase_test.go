@@ -11,7 +11,7 @@ import (
 
 // The days of a backup are copied before the people. A person who is erased in
 // between is also erased after the restore.
-func TestWhoIsErasedWhileABackupIsTakenIsErasedWhereItIsRestored(t *testing.T) {
+func TestErasureDuringABackupAppliesToItsRestoredCopy(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")
 	var b strings.Builder

@@ -197,7 +197,7 @@ func (r *relay) oneOf(title, to string) {
 	}
 }
 
-func TestWhatWasUncertainAndIsCancelledDoesNotLeave(t *testing.T) {
+func TestCancelledMessagesOfUnknownOutcomeAreNotSent(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, single)
 	people := crowd(300)

@@ -164,5 +164,20 @@ func (c *caller) deliveries(event, query string) []fanfare.Delivery {
 	return page.Deliveries
 }
 
+// allDeliveries lists all deliveries of an event, page by page.
+func (c *caller) allDeliveries(event string) (all []fanfare.Delivery) {
+	c.t.Helper()
+	for cursor := ""; ; {
+		page := into[struct {
+			Deliveries []fanfare.Delivery
+			Next       string
+		}](c.t, c.must(200, "GET", "/v1/events/"+event+"/deliveries?limit=1000&cursor="+cursor, "", ""))
+		all = append(all, page.Deliveries...)
+		if cursor = page.Next; cursor == "" {
+			return all
+		}
+	}
+}
+
 // decode reads one JSON value.
 func decode(from io.Reader, v any) error { return json.NewDecoder(from).Decode(v) }

@@ -13,6 +13,9 @@ var methods = map[string]string{
 	"list-broadcasts": "Broadcasts", "list-events": "Events", "get-event": "Event", "list-deliveries": "Deliveries", "get-delivery": "Delivery", "list-history": "History",
 	"publish": "Publish", "publish-by-type": "PublishEvents", "pause": "Pause", "resume": "Resume", "cancel": "Cancel", "approve": "Approve", "set-rate": "SetRate",
 	"list-keys": "Keys", "create-key": "CreateKey", "delete-key": "DeleteKey", "get-key": "Key", "change-key": "ChangeKey", "rotate-key": "RotateKey",
+	"list-mailboxes": "Mailboxes", "get-mailbox": "Mailbox", "put-mailbox": "CreateMailbox", "change-mailbox": "ChangeMailbox", "delete-mailbox": "RemoveMailbox", "export-mailbox": "ExportMailbox", "import-mailbox": "ImportMailbox",
+	"recall-broadcast": "Recall", "put-expiry": "Expire",
+	"get-mailbox-dns": "MailboxDNS", "create-app-password": "CreateAppPassword", "create-mailbox-token": "CreateMailboxToken", "list-app-passwords": "AppPasswords", "revoke-app-password": "RevokeAppPassword",
 	"list-messages": "Messages", "send-message": "Send", "get-message": "Message", "list-destinations": "Destinations", "resume-destination": "ResumeDestination", "list-parked": "Parked", "drop-parked": "DropParked", "retry-parked": "RetryParked",
 	"list-subscribers": "Subscribers", "create-subscriber": "PutSubscriber", "put-subscriber": "PutSubscriber", "get-subscriber": "Subscriber", "patch-subscriber": "PatchSubscriber",
 	"delete-subscriber": "DeleteSubscriber", "erase-subscriber": "EraseSubscriber", "export-subscriber": "ExportSubscriber", "merge-subscriber": "MergeSubscriber",
@@ -27,11 +30,14 @@ var methods = map[string]string{
 	"list-templates": "Templates", "get-template": "Templates", "put-template": "Templates", "delete-template": "Templates",
 	"get-draft": "Draft", "put-draft": "PutDraft", "delete-draft": "DiscardDraft", "publish-template": "PublishTemplate", "diff-versions": "DiffTemplate",
 	"list-channels": "Channels", "get-channel": "Channels", "put-channel": "Channels", "delete-channel": "Channels",
+	"list-workers": "Workers", "get-worker": "Worker", "put-worker": "Workers", "delete-worker": "Workers", "list-agents": "Agents",
+	"open-session": "OpenSession", "list-sessions": "Sessions", "get-session": "Session", "close-session": "CloseSession", "list-responses": "Responses", "trace-request": "TraceRequest",
 }
 
 // notForClients are for people, probes, mail programs and providers.
 var notForClients = []string{"show-errors", "is-alive", "is-ready", "get-metrics", "show-unsubscribe", "unsubscribe", "show-undo", "undo-unsubscribe",
-	"show-signup", "send-signup", "show-confirmation", "confirm", "show-preferences", "change-preferences", "show-move", "confirm-move", "show-docs", "show-documentation", "take-receipt"}
+	"show-signup", "send-signup", "show-confirmation", "confirm", "show-preferences", "change-preferences", "show-move", "confirm-move", "show-mail-programs", "change-mail-programs", "show-docs", "show-documentation", "take-receipt",
+	"attach-client", "attach-instance", "attach-agent"} // packages client/session and client/worker, and the agent, open these
 
 func TestTheGoClientHasEveryOperation(t *testing.T) {
 	t.Parallel()

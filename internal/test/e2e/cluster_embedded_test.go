@@ -111,7 +111,7 @@ func TestALeaderWithoutAQuorumWaits(t *testing.T) {
 		_, text, _ := nodes[0].http.send("GET", "/readyz", "", "")
 		return text
 	}
-	eventually(t, "the leader has no quorum", func() bool { return strings.Contains(reason(), "reaches 1 of 3") })
+	eventually(t, "the leader has no quorum", func() bool { return strings.Contains(reason(), "can reach 1 of 3") })
 	nodes[1].launch()
 	event := nodes[0].publishAgain("first")
 	nodes[0].http.completed(event)

@@ -378,7 +378,7 @@ func TestASingleServerWithSQLiteBecomesACluster(t *testing.T) {
 	}
 	refused("bus", "unfinished work (event groups: ", "start the earlier server without node and cluster_routes")
 	nodes[2].dir = t.TempDir()
-	refused("bus-cluster", "is the bus of a single server", "move it back to the folder bus")
+	refused("bus-cluster", "is the bus of a single server", "move it back to the folder `bus`")
 }
 
 // listenOf is the address at which a node will listen.

@@ -65,7 +65,7 @@ func TestAFrozenDatabaseIsTold(t *testing.T) {
 	t.Logf("not ready after %v", time.Since(begun))
 
 	status := s.status()
-	if d := status.Database; d == nil || d.Away == nil || !strings.Contains(d.Error, "does not answer") {
+	if d := status.Database; d == nil || d.Away == nil || !strings.Contains(d.Error, "does not respond") {
 		t.Errorf("the status says of the database %+v", d)
 	}
 	text := s.mustRun("", "status", "--service", "news")
@@ -74,7 +74,7 @@ func TestAFrozenDatabaseIsTold(t *testing.T) {
 			t.Errorf("it is not clear what is since when: %s", line)
 		}
 	}
-	if !regexp.MustCompile(`(?m)^database +fanfare@.*bulletins, PostgreSQL .*, unreachable since .*\n^database error .*does not answer`).MatchString(text) {
+	if !regexp.MustCompile(`(?m)^database +fanfare@.*bulletins, PostgreSQL .*, unreachable since .*\n^database error .*does not respond`).MatchString(text) {
 		t.Errorf("the status shows\n%s", text)
 	}
 	eventually(t, "no channel is said to send", func() bool {
@@ -108,7 +108,7 @@ func TestAFrozenDatabaseIsTold(t *testing.T) {
 	}
 }
 
-func TestWhatIsPausedIsShownAsPaused(t *testing.T) {
+func TestPausedMessagesAreShownAsPaused(t *testing.T) {
 	t.Parallel()
 	for name, scope := range map[string][]string{"everything": {"--all"}, "service news": {"--service", "news"}, "channel news/email": {"--channel", "news/email"}} {
 		t.Run(name, func(t *testing.T) {

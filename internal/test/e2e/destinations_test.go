@@ -53,7 +53,7 @@ func TestASickDestinationIsSeenAndResumedByHand(t *testing.T) {
 	if text := s.mustRun("", "destinations", "list", "news/email"); !strings.Contains(text, "sick.example") || !strings.Contains(text, "suspended") {
 		t.Errorf("the command shows\n%s", text)
 	}
-	if text := s.http.must(200, "GET", "/metrics", "", ""); !strings.Contains(text, `fanfare_destinations_unwell{channel="email",service="news",state="suspended"} 1`) || strings.Contains(text, "sick.example") {
+	if text := s.http.must(200, "GET", "/metrics", "", ""); !strings.Contains(text, `fanfare_destinations_impaired{channel="email",service="news",state="suspended"} 1`) || strings.Contains(text, "sick.example") {
 		t.Errorf("the metrics have\n%s", text)
 	}
 

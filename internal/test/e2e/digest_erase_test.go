@@ -8,7 +8,7 @@ import (
 )
 
 // An erased person is removed from sent and waiting digests, and others get their digests.
-func TestWhoIsErasedIsInNoDigestAnyMore(t *testing.T) {
+func TestErasedPersonIsInNoDigest(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "")
 	s.http.must(200, "POST", "/v1/apply", yaml, digests)

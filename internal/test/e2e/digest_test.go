@@ -35,7 +35,7 @@ func faraway() string {
 }
 
 // Traces, exports and reports find events that wait for a digest and events that were sent in one.
-func TestWhatIsToldInADigestIsFoundEverywhere(t *testing.T) {
+func TestEventsOfADigestAreFoundEverywhere(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "")
 	s.http.must(200, "POST", "/v1/apply", yaml, digests)

@@ -62,6 +62,9 @@ func TestDoctorFindsWhatIsWrongAndChangesNothing(t *testing.T) {
 			t.Errorf("%s %s %q is not in %s", want.level, want.check, want.what, ran.out)
 		}
 	}
+	if files := found.has("files", "ok", "database files can be read"); files != (s.database == "") {
+		t.Errorf("database files can be read: %t, in %s", files, ran.out)
+	}
 	if r.total() != 0 {
 		t.Errorf("the doctor sent %d mails", r.total())
 	}

@@ -31,7 +31,7 @@ func localPart(i int) string { return fmt.Sprintf("Xq%04dzw", i) }
 
 // No file of the server contains an erased person, in any state of their messages. The counts
 // stay.
-func TestWhoIsErasedIsInNoFileAnyMore(t *testing.T) {
+func TestErasedPersonIsInNoFile(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{Inject: sink.Inject{TempFail: 0.2, TempFailAlways: true, PermFail: 0.1, Seed: 7}}, "rate: unlimited, retry: [10m]")
 	var b strings.Builder

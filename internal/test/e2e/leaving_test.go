@@ -39,7 +39,7 @@ func states(c *caller, ids ...string) (all string) {
 }
 
 // The link of a mail lets its reader choose which subscriptions end, and undo it.
-func TestWhatEndsIsChosenAndCanBeTakenBack(t *testing.T) {
+func TestSubscriptionsToEndAreChosenAndCanBeRestored(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "")
 	s.http.must(200, "POST", "/v1/apply", yaml, "service: news\ntitle: The Daily\ntopics:\n  weather: {title: Storms & floods, template: story}\n")

@@ -104,7 +104,7 @@ func TestListsOfWhatHappenedArePagedAndFiltered(t *testing.T) {
 	s.http.must(404, "GET", "/v1/deliveries/nonsense", "", "")
 }
 
-func TestWhatIsKnownIsNotSentAgain(t *testing.T) {
+func TestKnownContentIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")
 	d := described(s)

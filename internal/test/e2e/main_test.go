@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -15,6 +16,12 @@ func TestMain(m *testing.M) {
 	if os.Getenv(smallDisk) != "" {
 		fmt.Fprintln(os.Stderr, runOnSmallDisk()) // returns only if it failed
 		os.Exit(exitNoDisk)
+	}
+	if len(os.Args) > 2 && os.Args[1] == "worker" { // started by an agent
+		os.Exit(runWorker(os.Args[2:]))
+	}
+	if len(os.Args) > 2 && strings.HasPrefix(os.Args[1], "logged-") { // of a loggedLoad
+		os.Exit(runLogged(os.Args[1], os.Args[2:]))
 	}
 	os.Exit(buildAndRun(m))
 }

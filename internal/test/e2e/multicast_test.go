@@ -65,9 +65,9 @@ func TestRecipientsShareAMessageUnderARate(t *testing.T) {
 	}
 }
 
-// TestWhoeverGetsASharedMessageAloneIsNamedInIt has one recipient too many for the
+// TestSharedMessageToOnePersonNamesThatPerson has one recipient too many for the
 // groups, and an event for one person alone.
-func TestWhoeverGetsASharedMessageAloneIsNamedInIt(t *testing.T) {
+func TestSharedMessageToOnePersonNamesThatPerson(t *testing.T) {
 	t.Parallel()
 	r := newRelay(t, sink.Config{KeepFirst: 1000})
 	s := serve(t)

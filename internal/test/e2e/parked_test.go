@@ -62,7 +62,7 @@ func (s *server) spoil() {
 	}
 }
 
-func TestWhatFailsTooOftenIsParkedAndCanBeRetried(t *testing.T) {
+func TestFailedWorkIsParkedAndCanBeRetried(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "")
 	people := crowd(10)
@@ -99,7 +99,7 @@ func TestWhatFailsTooOftenIsParkedAndCanBeRetried(t *testing.T) {
 	}
 }
 
-func TestWhatIsParkedAndDroppedIsSettledAsCancelled(t *testing.T) {
+func TestDroppedParkedWorkIsSettledAsCancelled(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "")
 	event, parked := damaged(s, crowd(10))

@@ -66,7 +66,7 @@ func TestKeysDoWhatTheirScopesSay(t *testing.T) {
 	s.start()
 	s.http.with(again).must(401, "POST", "/v1/topics/story/events", plain, story)
 	s.http.with(website).must(200, "GET", "/v1/status", "", "")
-	if ran := s.run("", "key", "revoke", "key-1"); ran.code != 1 || !strings.Contains(ran.err, "last admin key") {
+	if ran := s.run("", "key", "revoke", "key-1"); ran.code != 1 || !strings.Contains(ran.err, "last valid operator key") {
 		t.Errorf("the last key of the operator: %d %s", ran.code, ran.err)
 	}
 	for _, secret := range []string{publisher, website, chief, watcher, rotated, again, s.key} {

@@ -95,7 +95,7 @@ func TestNothingLeavesWhatIsPaused(t *testing.T) {
 	}
 }
 
-func TestWhatIsCancelledIsSettledAndDoesNotLeave(t *testing.T) {
+func TestCancelledMessagesAreSettledAndNotSent(t *testing.T) {
 	t.Parallel()
 	for _, scope := range switches {
 		t.Run(scope.name, func(t *testing.T) {

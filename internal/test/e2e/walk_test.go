@@ -16,9 +16,15 @@ import (
 func ours(s *server, event string) map[string]string {
 	message := s.http.message("", `{"channel":"email","to":"reader@example.org","content":{"subject":"hello","text":"secret text"}}`)
 	s.http.completed(message.Event) // what changes by itself is over
+	s.http.must(201, "PUT", "/v1/mailboxes/owner@example.org", plain, "{}")
+	password := into[struct{ ID string }](s.t, s.http.must(201, "POST", "/v1/mailboxes/owner@example.org/app-passwords", plain, `{"name":"phone"}`)).ID
 	return map[string]string{
+		"address": "owner@example.org", "/v1/mailboxes/owner@example.org/app-passwords/{id}": password,
+		"/v1/broadcasts/{id}/recall": event, "/v1/broadcasts/{id}/expiry": event,
 		"topic": "story", "template": "story", "channel": "email", "rule": "near", "version": "1", "service": "news", "name": "story", "key": "ACME",
 		"subscriber": "reader@example.org", "token": "not-signed", "destination": "example.org",
+		"worker": "pricing", "client": "risk", "agent": "host1", "request": "1",
+		"session":         into[struct{ ID string }](s.t, s.http.must(201, "POST", "/v1/sessions", plain, `{"worker":"pricing"}`)).ID,
 		"/v1/events/{id}": event, "/v1/events/{id}/deliveries": event,
 		"/v1/deliveries/{id}":          s.http.deliveries(event, "")[0].ID,
 		"/v1/subscriptions/{id}":       "mine",
@@ -62,6 +68,7 @@ func TestNoRouteReachesAnotherService(t *testing.T) {
 	s.http.must(201, "PUT", "/v1/subscriptions/mine", plain, `{"topic":"story","channel":"email","to":"reader@example.org"}`)
 	event := s.http.publish(`{"title":"secret title"}`)
 	s.http.completed(event)
+	s.http.must(201, "PUT", "/v1/workers/pricing", plain, `{"title":"secret title"}`)
 	ids := ours(s, event)
 	other := *s.http
 	other.service = "games"
@@ -69,7 +76,7 @@ func TestNoRouteReachesAnotherService(t *testing.T) {
 
 	d := described(s)
 	keys := map[string]*caller{"none": s.http.with("")}
-	for _, scope := range []string{"admin", "publish", "subscribe", "read", "secrets", "approve"} {
+	for _, scope := range []string{"admin", "publish", "subscribe", "read", "secrets", "approve", "sessions", "work"} {
 		made := other.must(201, "POST", "/v1/keys", plain, `{"service":"games","name":"walk","scopes":["`+scope+`"]}`)
 		keys[scope] = s.http.with(into[struct{ Key string }](t, made).Key)
 	}
@@ -125,7 +132,7 @@ func sharedByName(op operation) bool {
 	if strings.Contains(op.path, "{service}") {
 		return false
 	}
-	for _, own := range []string{"{topic}", "{template}", "{channel}", "{rule}", "{name}"} {
+	for _, own := range []string{"{topic}", "{template}", "{channel}", "{rule}", "{name}", "{worker}", "{address}"} {
 		if strings.Contains(op.path, own) {
 			return true
 		}

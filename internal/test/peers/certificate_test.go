@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// certify gives the peer a certificate for 127.0.0.1 that only it has signed.
+// certify gives the peer a certificate for 127.0.0.1 and localhost that only it has signed.
 // It returns the files, and the settings of a client that trusts it.
 func (p *peer) certify() (certFile, keyFile string, trust *tls.Config) {
 	p.t.Helper()
@@ -26,7 +26,7 @@ func (p *peer) certify() (certFile, keyFile string, trust *tls.Config) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "peer.example.org"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true, IsCA: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"}, BasicConstraintsValid: true, IsCA: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)

@@ -7,6 +7,9 @@
 // delivers messages, with their envelopes, to files, so that a test checks what the server did with a message and not only
 // its reply.
 //
+// Clients of IMAP open the mailboxes of the server: mbsync, offlineimap, interimap, neomutt, and three libraries of Python.
+// The tests compare what these clients left with an export or over an IMAP connection of their own.
+//
 // A test fails if its server is missing or does not start; the failure contains the log. No test is skipped, and no
 // service of the machine is changed.
 package peers

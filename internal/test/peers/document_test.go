@@ -22,7 +22,7 @@ func tool(t *testing.T, path string) string {
 		_, err = os.Stat(at)
 	}
 	if err != nil {
-		t.Fatalf("%v: run .ci/document-tools first", err)
+		t.Fatalf("%v: run .ci/peers first", err)
 	}
 	return at
 }

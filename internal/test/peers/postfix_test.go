@@ -71,6 +71,7 @@ error     unix  - - n - - error
 retry     unix  - - n - - error
 virtual   unix  - n n - - virtual
 smtp      unix  - - n - - smtp
+lmtp      unix  - - n - - lmtp
 anvil     unix  - - n - 1 anvil
 postlog   unix-dgram n - n - 1 postlogd
 `

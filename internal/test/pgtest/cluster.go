@@ -33,6 +33,7 @@ type Cluster struct {
 	port          int
 	release       func() // of the port
 	settings      []string
+	place         Place
 	janitor       *janitor
 
 	process *process // nil while none runs
@@ -64,7 +65,7 @@ func (c *Cluster) launch(fill func() error) (err error) {
 	if c.as, err = account(); err != nil {
 		return err
 	}
-	if c.dir, err = os.MkdirTemp("", "fanfare-postgres-"); err != nil {
+	if c.dir, err = os.MkdirTemp(c.place.Dir, "fanfare-postgres-"); err != nil {
 		return err
 	}
 	if c.as != nil {
@@ -99,6 +100,9 @@ func (c *Cluster) create() error {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
+	if err := c.place.admit(c.data()); err != nil {
+		return err
+	}
 	if err := c.Restart(); err != nil {
 		return err
 	}
@@ -112,14 +116,14 @@ func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
 func (c *Cluster) url(account, password, database string) string {
 	u := url.URL{Scheme: "postgres", User: url.UserPassword(account, password),
-		Host: "127.0.0.1:" + strconv.Itoa(c.port), Path: "/" + database, RawQuery: "sslmode=disable"}
+		Host: net.JoinHostPort(c.place.host(), strconv.Itoa(c.port)), Path: "/" + database, RawQuery: "sslmode=disable"}
 	return u.String()
 }
 
 // Kill ends the server as a crash of the machine does, or of its operator: -9 to
 // all its processes, so that none tidies up.
 func (c *Cluster) Kill() error {
-	if c.process == nil {
+	if !c.running() {
 		return nil
 	}
 	pid := c.process.pid
@@ -171,8 +175,11 @@ func (c *Cluster) signal(s syscall.Signal) error {
 // FreezeFirst stops only the first process, which accepts new connections. Existing connections continue to work.
 func (c *Cluster) FreezeFirst() error { return c.signalFirst(syscall.SIGSTOP) }
 
+// running reports whether the server was started and has not ended.
+func (c *Cluster) running() bool { return c.process != nil && !c.process.ended() }
+
 func (c *Cluster) signalFirst(s syscall.Signal) error {
-	if c.process == nil {
+	if !c.running() {
 		return errors.New("PostgreSQL does not run")
 	}
 	pid := c.process.pid
@@ -187,7 +194,8 @@ func (c *Cluster) signalFirst(s syscall.Signal) error {
 
 // Stop shuts the server down cleanly and closes its connections.
 func (c *Cluster) Stop() error {
-	if c.process == nil {
+	if !c.running() {
+		c.process = nil
 		return nil
 	}
 	if err := c.Thaw(); err != nil { // a frozen one does not end
@@ -217,7 +225,7 @@ func (c *Cluster) Restart() error {
 	}
 	args := []string{"-D", c.data(), "-p", strconv.Itoa(c.port)}
 	for _, setting := range append([]string{
-		"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=400", "log_min_messages=log",
+		"listen_addresses=" + c.place.host(), "unix_socket_directories=", "max_connections=400", "log_min_messages=log",
 	}, c.settings...) {
 		args = append(args, "-c", setting)
 	}
@@ -226,7 +234,7 @@ func (c *Cluster) Restart() error {
 		return err
 	}
 	defer log.Close() //nolint:errcheck // it is PostgreSQL that writes to it
-	c.process, err = run(filepath.Join(c.programs, "bin", "postgres"), args, c.dir, log, c.as)
+	c.process, err = run(filepath.Join(c.programs, "bin", "postgres"), args, c.dir, log, c.as, c.place)
 	if err != nil {
 		return err
 	}
@@ -235,7 +243,6 @@ func (c *Cluster) Restart() error {
 		return fmt.Errorf("%w\n%s", err, c.Log())
 	}
 	if c.process.ended() {
-		c.process = nil
 		return fmt.Errorf("PostgreSQL ended as it started:\n%s", c.Log())
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -80,7 +81,7 @@ func TestAServerIsLikeThoseOfUsers(t *testing.T) {
 	}
 }
 
-func TestWhatIsCommittedSurvivesAKillAndWhatIsNotDoesNot(t *testing.T) {
+func TestOnlyCommittedDataSurvivesAKill(t *testing.T) {
 	s := Start(t)
 	at := s.Database()
 	query(t, at, "CREATE TABLE kept (n text)")
@@ -120,6 +121,38 @@ func TestWhatIsCommittedSurvivesAKillAndWhatIsNotDoesNot(t *testing.T) {
 	s.Restart()
 	if got := query(t, at, "SELECT n FROM kept"); !slices.Equal(got, []string{"committed"}) {
 		t.Errorf("after the stop there is %q", got)
+	}
+}
+
+// A server that ends again as it starts, as on a disk that is still full, is started again by
+// the next call.
+func TestAServerIsRevivedUntilItRuns(t *testing.T) {
+	s := Start(t)
+	own := s.cluster.data() + "/postgresql.auto.conf"
+	settings, err := os.ReadFile(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text []byte) {
+		if err := os.WriteFile(own, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write([]byte("no_such_setting = 1\n"))
+	p := s.cluster.process
+	if err := syscall.Kill(p.pid, syscall.SIGQUIT); err != nil {
+		t.Fatal(err)
+	}
+	<-p.gone
+	if ended, err := s.Revive(); !ended || err == nil || s.Running() {
+		t.Fatalf("revived with a wrong setting: %v, %v, running: %v", ended, err, s.Running())
+	}
+	write(settings)
+	if ended, err := s.Revive(); !ended || err != nil || !s.Running() {
+		t.Fatalf("not revived: %v, %v, running: %v", ended, err, s.Running())
+	}
+	if ended, err := s.Revive(); ended || err != nil {
+		t.Errorf("revived although it runs: %v, %v", ended, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"syscall"
 )
 
@@ -28,16 +29,21 @@ func (p *process) ended() bool {
 
 // run starts a program on a thread that lives until the program has ended: a
 // signal for the death of a parent is one for the death of its thread.
-func run(path string, args []string, dir string, log *os.File, as *syscall.Credential) (*process, error) {
+func run(path string, args []string, dir string, log *os.File, as *syscall.Credential, at Place) (*process, error) {
 	cmd := exec.CommandContext(context.Background(), path, args...) //nolint:gosec // a program that was downloaded
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, environment, log, log
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, slices.Concat(environment, at.Environment), log, log
 	cmd.SysProcAttr = attributes(as)
 	p := &process{gone: make(chan struct{})}
 	begun := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
+		if at.Namespace == "" {
+			defer runtime.UnlockOSThread()
+		} // otherwise the thread ends with this goroutine, because it cannot return to its namespace
+		err := at.enter()
+		if err == nil {
+			err = cmd.Start()
+		}
 		if err == nil {
 			p.pid = cmd.Process.Pid
 		}

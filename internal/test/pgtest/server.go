@@ -19,6 +19,13 @@ func Start(t testing.TB, settings ...string) *Server {
 	return serve(t, c, err)
 }
 
+// StartIn is Start at another place.
+func StartIn(t testing.TB, at Place, settings ...string) *Server {
+	t.Helper()
+	c := &Cluster{settings: settings, place: at}
+	return serve(t, c, c.launch(c.create))
+}
+
 // serve has a server that was launched end with the test.
 func serve(t testing.TB, c *Cluster, err error) *Server {
 	t.Helper()
@@ -87,6 +94,20 @@ func (s *Server) Restart() {
 func (s *Server) Terminate() {
 	s.t.Helper()
 	s.must(execute(s.URL, terminate))
+}
+
+// Running reports whether the server was started and has not ended.
+func (s *Server) Running() bool { return s.cluster.running() }
+
+// Revive starts the server again if it has ended by itself, and reports whether it had. If
+// the server ends as it starts, the next call tries again.
+func (s *Server) Revive() (ended bool, err error) {
+	c := s.cluster
+	if c.process == nil || !c.process.ended() {
+		return false, nil
+	}
+	c.process = nil
+	return true, c.Restart()
 }
 
 func (s *Server) must(err error) {

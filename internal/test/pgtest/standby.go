@@ -18,7 +18,13 @@ import (
 // Standby runs a server that follows this one until the test ends. It begins with a copy and streams later changes.
 func (s *Server) Standby(settings ...string) *Server {
 	s.t.Helper()
-	c := &Cluster{settings: settings}
+	return s.StandbyIn(Place{}, settings...)
+}
+
+// StandbyIn is Standby at another place.
+func (s *Server) StandbyIn(at Place, settings ...string) *Server {
+	s.t.Helper()
+	c := &Cluster{settings: settings, place: at}
 	return serve(s.t, c, c.launch(func() error { return c.follow(s.cluster) }))
 }
 
@@ -62,7 +68,7 @@ func (c *Cluster) follow(primary *Cluster) error {
 		return err
 	}
 	for to, from := range map[*string]string{&c.URL: primary.URL, &c.admin: primary.admin} {
-		*to = strings.Replace(from, fmt.Sprintf(":%d/", primary.port), fmt.Sprintf(":%d/", c.port), 1)
+		*to = strings.Replace(from, fmt.Sprintf("%s:%d/", primary.place.host(), primary.port), fmt.Sprintf("%s:%d/", c.place.host(), c.port), 1)
 	}
 	return c.Restart()
 }

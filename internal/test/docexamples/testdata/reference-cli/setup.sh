@@ -14,6 +14,9 @@ sed 's/An earthquake of/It was/' base.json > topics.yaml; cp topics.yaml channel
 cp topics.yaml fanfare.yaml
 fanfare template draft quake -f fanfare.yaml > /dev/null 2>&1 || :
 for to in ada bob; do fanfare subscription put storms-$to - <<< '{"topic":"storms","channel":"mail","to":"'$to'@example.com"}'; done > /dev/null
+./bin/fanfare mailbox create ada@example.com > /dev/null 2>&1 || :
+mkdir -p ~/Maildir/cur ~/Maildir/new ~/Maildir/tmp
+fanfare subscription put storms-inbox - <<< '{"topic":"storms","channel":"inbox","to":"ada@example.com"}' > /dev/null
 EVENT=$(fanfare publish storms story.json --json | grep -o 'evt-[0-9]*-[0-9a-f]*' | head -1)
 until ./bin/fanfare trace $EVENT 2> /dev/null | grep -q held; do sleep 0.05; done
 fanfare key create --service news --scope read --name another > /dev/null

@@ -1,0 +1,1 @@
+mkdir -p etc/ssl; touch etc/ssl/mail.example.org.pem etc/ssl/mail.example.org.key
