@@ -1,9 +1,10 @@
 """Client of the HTTP API of Fanfare.
 
 Everything below `fanfare_client.api` and `fanfare_client.models` is generated
-from the OpenAPI document. `connect` returns what carries the key and raises errors;
-`put_subscriptions` and `publish_lines` send any number of lines; `pages` walks
-through lists.
+from the OpenAPI document. `connect` returns a client that sends the key and raises
+errors; `put_subscriptions` and `publish_lines` send any number of lines; `pages`
+iterates over lists. The package `session` sends requests to workers, and the module
+`worker` runs a worker.
 """
 
 from .fanfare import Fanfare, connect

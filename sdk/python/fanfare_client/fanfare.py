@@ -11,9 +11,9 @@ from .problem import raise_problem, raise_problem_async
 
 
 class Fanfare(AuthenticatedClient):
-    """A server and a key. Answers of 400 and above raise a ProblemError.
+    """A client of a server. Responses with a status of 400 or above raise a ProblemError.
 
-    One may be shared by threads; as a context manager it closes its connections.
+    Threads can share a client. As a context manager, it closes its connections.
     """
 
     def __repr__(self) -> str:
@@ -29,8 +29,8 @@ class Fanfare(AuthenticatedClient):
 def connect(url: str, key: str, service: str | None = None, **more: Any) -> Fanfare:
     """Returns a client of the server at url.
 
-    service names the service that is meant; the key of a service needs none.
-    timeout, verify_ssl and httpx_args are those of the generated client.
+    service selects the service if the key is valid for all services. timeout,
+    verify_ssl and httpx_args are those of the generated client.
     """
     headers = dict(more.pop("headers", {}))
     if service is not None:

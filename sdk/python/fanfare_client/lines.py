@@ -1,8 +1,8 @@
 """Bulk bodies: any number of subscriptions or events as NDJSON.
 
-Lines are sent in blocks, each in a request of its own, so that memory stays
-small and the server never waits for a client that does not read. Every line is
-answered, in order; a bad one does not stop the others.
+Lines are sent in blocks, each in a separate request, so that memory use stays small
+and the server never waits for a client that does not read. Each line has a result, in
+order; an invalid line does not affect the others.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ T = TypeVar("T")
 def put_subscriptions(
     subscriptions: Iterable[SubscriptionRequest | Mapping[str, Any]], *, client: AuthenticatedClient
 ) -> Iterator[Subscribed | LineError]:
-    """Adds or replaces subscriptions. Yields what came of each, in order.
+    """Adds or replaces subscriptions. Yields the result of each, in order.
 
-    The line of a LineError counts from 1, over all subscriptions.
+    The lines of LineErrors are numbered from 1, over all subscriptions.
     """
     return send("/v1/subscriptions", {}, subscriptions, Subscribed, client)
 
@@ -34,10 +34,10 @@ def put_subscriptions(
 def publish_lines(
     topic: str, events: Iterable[Any], *, client: AuthenticatedClient, **query: str
 ) -> Iterator[Accepted | LineError]:
-    """Publishes events of a topic. Yields what came of each, in order.
+    """Publishes events to a topic. Yields the result of each, in order.
 
-    Each event is its data; with format="cloudevents" it is a whole CloudEvent.
-    id, time, source and lane may be given as for publish.
+    Each event is its data or, with format="cloudevents", a complete CloudEvent.
+    id, time, source and lane have the same meaning as for publish.
     """
     return send(f"/v1/topics/{quote(topic, safe='')}/events", query, events, Accepted, client)
 

@@ -8,21 +8,30 @@ from .models import Problem
 
 
 class ProblemError(Exception):
-    """The server refused a request, and says why.
+    """The server refused a request.
 
-    problem is the whole document: code tells problems apart, pointer, line and
-    column say where, hint what to do, errors what else is wrong.
+    problem is the problem document: code identifies the kind of problem, pointer, line
+    and column give its position, hint the remedy, and errors further problems.
     """
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         where = f"{problem.pointer}: " if problem.pointer else ""
         what_to_do = f" ({problem.hint})" if problem.hint else ""
-        super().__init__(f"{problem.status} {problem.code}: {where}{problem.detail}{what_to_do}")
+        status = f"{problem.status} " if problem.status else ""  # none: it was found on this side, or came in a frame
+        super().__init__(f"{status}{problem.code}: {where}{problem.detail}{what_to_do}")
 
     @property
     def code(self) -> str:
         return str(self.problem.code)
+
+    @property
+    def message(self) -> str:
+        return str(self.problem.detail)
+
+    @property
+    def hint(self) -> str:
+        return self.problem.hint or ""
 
 
 def problem_of(response: httpx.Response) -> ProblemError:

@@ -19,8 +19,8 @@ BINARY = pathlib.Path(os.environ.get("FANFARE_BINARY", ROOT / "bin" / "fanfare")
 PATIENCE = 30.0  # seconds; it decides only how long a failure takes
 
 
-def eventually(what: str, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
+def eventually(what: str, condition: Callable[[], bool], wait: float = PATIENCE) -> None:
+    deadline = time.monotonic() + wait
     while not condition():
         assert time.monotonic() < deadline, f"did not come about: {what}"
         time.sleep(0.02)

@@ -6,13 +6,13 @@ import type { paths } from "./schema.js";
 export interface Options {
   url: string;
   key: string;
-  /** The service that is meant; the key of a service needs none. */
+  /** The service to use, if the key is valid for all services. */
   service?: string;
-  /** In place of the global fetch. */
+  /** A function to use instead of the global fetch. */
   fetch?: (request: Request) => Promise<Response>;
 }
 
-/** All operations of the API, by method and path, and a way to send what is not JSON. */
+/** All operations of the API, by method and path, and raw, which sends bodies that are not JSON. */
 export type Fanfare = Client<paths> & { raw(request: RawRequest): Promise<Response> };
 
 export interface RawRequest {
@@ -22,7 +22,7 @@ export interface RawRequest {
   body: string;
 }
 
-/** Returns a client of a server. Answers of 400 and above throw a ProblemError. */
+/** Returns a client of a server. Responses with a status of 400 or above throw a ProblemError. */
 export function connect(options: Options): Fanfare {
   const url = options.url.replace(/\/+$/, "");
   const headers: Record<string, string> = { Authorization: `Bearer ${options.key}` };

@@ -1,8 +1,8 @@
 /**
  * Client of the HTTP API of Fanfare.
  *
- * schema.ts is generated from the OpenAPI document; openapi-fetch sends what it
- * describes. Here stand the key, errors, bulk lines and paging.
+ * schema.ts is generated from the OpenAPI document, and openapi-fetch sends the
+ * requests. The other files add the key, errors, bulk requests and paging.
  */
 export { connect, type Fanfare, type Options } from "./connect.js";
 export { ok, pages } from "./answers.js";

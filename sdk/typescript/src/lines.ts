@@ -5,20 +5,20 @@ type Schemas = components["schemas"];
 export type LineError = Schemas["LineError"];
 type Some<T> = Iterable<T> | AsyncIterable<T>;
 
-/** How many lines are sent in one request: memory stays small, and the server never waits for a client that does not read. */
+/** Number of lines in one request: memory use stays small, and the server never waits for a client that does not read. */
 export const blockLines = 500;
 
 /**
- * Adds or replaces any number of subscriptions. Yields what came of each, in
- * order; the line of a LineError counts from 1, over all of them.
+ * Adds or replaces any number of subscriptions. Yields the result of each, in
+ * order; the lines of LineErrors are numbered from 1, over all subscriptions.
  */
 export function putSubscriptions(client: Fanfare, subscriptions: Some<Schemas["SubscriptionRequest"]>): AsyncGenerator<Schemas["Subscribed"] | LineError> {
   return send(client, "/v1/subscriptions", {}, subscriptions);
 }
 
 /**
- * Publishes any number of events of a topic. Yields what came of each, in order.
- * Each event is its data; with format "cloudevents" it is a whole CloudEvent.
+ * Publishes any number of events to a topic. Yields the result of each, in order.
+ * Each event is its data or, with format "cloudevents", a complete CloudEvent.
  */
 export function publishLines(
   client: Fanfare,
