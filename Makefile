@@ -84,7 +84,7 @@ build: ## Build ./bin/fanfare, one static binary.
 	@$(BUILD) -o bin/fanfare ./cmd/fanfare
 
 .PHONY: sdk
-sdk: build ## Build the clients for Python and TypeScript into build/sdk.
+sdk: build ## Build the clients for Python and TypeScript and the in-app inbox into build/sdk.
 	@sdk/build
 
 .PHONY: docs
@@ -144,7 +144,7 @@ layout: ## Check the layout of the sources (gofmt).
 
 .PHONY: vet
 vet: ## Run go vet, with the code behind build tags.
-	@$(STEP) vet go vet -tags 'peers crashsteps assertions mutation' ./...
+	@$(STEP) vet go vet -tags 'peers thunderbird crashsteps assertions mutation' ./...
 
 .PHONY: lint
 lint: ## Run the linters (.golangci.yml; the first run builds them from source).
@@ -187,6 +187,10 @@ assertions: ## Run the tests of the matching index with assertions.
 unit-postgres: ## Run all tests that need a store on PostgreSQL.
 	@FANFARE_TEST_DB=postgres GO_TEST_WRAPPER='$(WITH_POSTGRES)' $(GOTEST) 'tests on PostgreSQL' -count=1 $(WIDE) -parallel 3 -timeout 20m -skip '^($(ONCE_ONLY)|$(RAN))$$' $(STORE_TESTS)
 
+.PHONY: imap-oracle
+imap-oracle: ## Compare the IMAP server with Dovecot (SCRIPTS=10000 SEED=1; root, Debian or Ubuntu).
+	@FANFARE_IMAP_SCRIPTS=$(or $(SCRIPTS),10000) FANFARE_IMAP_SEED=$(or $(SEED),1) go test -count=1 -v -tags peers -timeout 12h ./internal/test/imaporacle
+
 .PHONY: receivers
 receivers: ## Verify webhooks with the official libraries of Standard Webhooks (python3 with venv, node 20 with npm).
 	@$(GOTEST) 'receivers of webhooks' -count=1 -timeout 10m ./internal/test/receivers
@@ -207,6 +211,19 @@ crash-postgres: ## Run the crash tests on PostgreSQL, which is killed and cut of
 chaos: ## Run a cluster under random faults for three minutes, and check the promises at the relay.
 	@$(GOTEST) 'cluster under random faults' -count=1 -tags crashsteps -timeout 20m ./internal/test/chaos
 
+.PHONY: session-kills
+session-kills: ## Kill the server, workers and clients of sessions 200 times under load (KILLS=200).
+	@FANFARE_KILLS=$(or $(KILLS),200) go test -count=1 -v -timeout 2h -run '^TestKillsLoseNoRequestOfADurableSession$$' ./internal/test/e2e
+
+# Each run of the first test kills the server four times, each run of the second one at every durable step of mailboxes and at random.
+.PHONY: soak
+soak: build ## Run the long checks of mailboxes: J1 to J6 in full size, and hundreds of kills under load (SOAK_RUNS=1; some hours).
+	@mkdir -p build; status=0; \
+	./bin/fanfare bench --runs $(or $(SOAK_RUNS),1) --out build/soak.jsonl james || status=1; \
+	go test -count=50 -v -timeout 2h -run '^TestAcknowledgedMailSurvivesKills$$' ./internal/test/e2e || status=1; \
+	go test -count=10 -v -tags crashsteps -timeout 3h -run '^TestMailboxesKeepWhatWasAcknowledgedWhenTheServerDies$$' ./internal/test/crash || status=1; \
+	exit $$status
+
 .PHONY: chaos-long
 chaos-long: ## Do the same for an hour (CHAOS_MINUTES=60, CHAOS_SEED=1 repeats a schedule).
 	@CHAOS_MINUTES=$(or $(CHAOS_MINUTES),60) go test -count=1 -v -tags crashsteps -timeout 6h -run '^TestAClusterKeepsItsPromisesUnderRandomFaults$$' ./internal/test/chaos
@@ -219,12 +236,19 @@ peers-mail: ## Test against Postfix, Exim and OpenSMTPD, and the API with Schema
 	@$(STEP) 'install the peers' .ci/peers
 	@PATH="$$PWD/.peers/usr/sbin:$$PATH" $(GOTEST) 'tests against peers' -count=1 -tags peers -parallel 3 -timeout 20m $(or $(PEERS_PACKAGES),$(error no test has the build tag peers))
 
+.PHONY: peers-thunderbird
+peers-thunderbird: ## Read a mailbox with Thunderbird without a window, by hand (root, Debian; downloads 80 MB).
+	@command -v thunderbird >/dev/null || DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends thunderbird
+	@go test -count=1 -v -tags 'peers thunderbird' -timeout 10m -run '^TestThunderbirdReadsAMailbox$$' ./internal/test/peers
+
 .PHONY: peers-sdk
-peers-sdk: build ## Test the clients and the CloudEvents SDK of Rust (python3 with venv, node 20 with npm, cargo).
+peers-sdk: build ## Test the clients, the in-app inbox and the CloudEvents SDK of Rust (python3 with venv, node 20 with npm, chromium, cargo).
 	@for language in python typescript; do \
 	  $(STEP) "build the $$language client" sdk/build $$language; \
 	  $(STEP) "tests of the $$language client" sdk/test $$language .test/$$language.xml; \
 	done; \
+	$(STEP) 'build the in-app inbox' sdk/build inbox; \
+	$(STEP) 'tests of the in-app inbox' sdk/test inbox .test/inbox.xml; \
 	$(STEP) 'tests of the CloudEvents SDK of Rust' sdk/test rust .test/rust.xml
 
 .PHONY: peers-docs
