@@ -285,6 +285,7 @@ func TestLimitsThatCannotBeMeantAreRefused(t *testing.T) {
 		"more than can be measured": {func(c *Config) { c.RateLimit = maxRate + 1 }, "/rate_limit"},
 		"a burst without a rate":    {func(c *Config) { c.RateBurst = 9 }, "/rate_burst"},
 		"no submission":             {func(c *Config) { c.SubmissionRate = 0 }, "/submission_rate"},
+		"no age of submissions":     {func(c *Config) { c.SubmissionDays = 0 }, "/submission_retention_days"},
 		"an origin with a path":     {func(c *Config) { c.CORSOrigins = []string{"https://a.example/"} }, "/cors_origins"},
 		"an origin without scheme":  {func(c *Config) { c.CORSOrigins = []string{"a.example"} }, "/cors_origins"},
 		"the origin null":           {func(c *Config) { c.CORSOrigins = []string{"null"} }, "/cors_origins"},

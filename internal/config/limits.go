@@ -32,6 +32,9 @@ func (c *Config) validateLimits(refuse func(key, hint, format string, args ...an
 	if c.SubmissionRate < 1 || c.SubmissionRate > 100_000 {
 		refuse("submission_rate", "use 1 to 100000 recipients in an hour", "%d is out of range", c.SubmissionRate)
 	}
+	if c.SubmissionDays < 1 || c.SubmissionDays > 3650 {
+		refuse("submission_retention_days", "use 1 to 3650 days", "%d is out of range", c.SubmissionDays)
+	}
 	if c.MailboxQuota < 0 {
 		refuse("mailbox_quota", "use 0 for no limit", "%s is out of range", c.MailboxQuota)
 	}

@@ -300,8 +300,17 @@ func (u *unit) logRemoved(a *account, list []Message, destroyed bool) error {
 // shortenLog drops the oldest removals of an account.
 func (u *unit) shortenLog(a *account) error {
 	bound := ModSeq(0)
-	if err := u.session.Each("removed_bound", func(r store.Row) error { bound = ModSeq(r.Int64(0)); return nil }, int64(a.ID), int64(removalsKept)); err != nil || bound == 0 {
+	higher := func(r store.Row) error { bound = max(bound, ModSeq(r.Int64(0))); return nil }
+	if err := u.session.Each("removed_bound", higher, int64(a.ID), int64(removalsKept)); err != nil {
 		return err
+	}
+	for _, kind := range []RecordKind{IdentityRecord, SubmissionRecord} {
+		if err := u.session.Each("records_bound", higher, int64(a.ID), int64(kind), int64(removalsKept)); err != nil {
+			return err
+		}
+	}
+	if bound == 0 {
+		return nil
 	}
 	a.Oldest, a.dirty = bound, true
 	if err := u.session.Run("removed_drop", int64(a.ID), int64(bound)); err != nil {

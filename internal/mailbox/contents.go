@@ -1,8 +1,10 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"maps"
 	"slices"
 	"time"
 
@@ -91,13 +93,8 @@ func (n *numbers) take() ContentID {
 	return n.next - 1
 }
 
-func sortedKeys(uses map[ContentID]int64) []ContentID {
-	keys := make([]ContentID, 0, len(uses))
-	for id := range uses {
-		keys = append(keys, id)
-	}
-	slices.Sort(keys)
-	return keys
+func sortedKeys[K cmp.Ordered, V any](all map[K]V) []K {
+	return slices.Sorted(maps.Keys(all))
 }
 
 // addUses adds uses to contents that have some.

@@ -14,7 +14,8 @@ const (
 	unusedInterval = 10 * time.Minute // between two removals of what nobody uses
 )
 
-// Run removes the messages of broadcasts that were recalled or have expired, contents that nobody uses, and old outcomes, until ctx ends.
+// Run removes the messages of broadcasts that were recalled or have expired, contents that nobody uses, old outcomes,
+// and old records of submissions, until ctx ends.
 func (s *Store) Run(ctx context.Context) {
 	ticker := time.NewTicker(endInterval)
 	defer ticker.Stop()
@@ -26,6 +27,7 @@ func (s *Store) Run(ctx context.Context) {
 			s.report(ctx, "cannot remove messages that nobody uses", s.RemoveUnused(ctx))
 			s.report(ctx, "cannot remove blocks of messages", s.RemoveMerged(ctx))
 			s.report(ctx, "cannot remove old outcomes of messages in inboxes", s.removeOutcomes(ctx))
+			s.report(ctx, "cannot remove old records of submissions", s.RemoveOldSubmissions(ctx))
 		}
 		select {
 		case <-ctx.Done():

@@ -1,9 +1,11 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/store"
@@ -30,6 +32,7 @@ type Record struct {
 	Changed ModSeq
 	Removed bool
 	Work    bool   // the server has something to do: RecordsWithWork finds it
+	at      int64  // when it was stored; 0: by a version that did not store this
 	Body    string // JSON
 }
 
@@ -48,36 +51,70 @@ func noRecord() error {
 
 func recordOf(id AccountID, r store.Row) Record {
 	flags := r.Int64(3)
-	return Record{Account: id, ID: RecordID(r.Int64(0)), Created: ModSeq(r.Int64(1)), Changed: ModSeq(r.Int64(2)), Removed: flags&recordRemoved != 0, Work: flags&recordWork != 0, Body: r.Text(4)}
+	return Record{Account: id, ID: RecordID(r.Int64(0)), Created: ModSeq(r.Int64(1)), Changed: ModSeq(r.Int64(2)), Removed: flags&recordRemoved != 0, Work: flags&recordWork != 0, at: r.Int64(4), Body: r.Text(5)}
 }
 
 func (r *Record) flags() int64 { return bit(r.Removed)*recordRemoved | bit(r.Work)*recordWork }
 
 // Records returns the records of a kind in the order of their numbers, and the state of the account.
 func (s *Store) Records(ctx context.Context, id AccountID, kind RecordKind) (list []Record, state ModSeq, err error) {
-	return s.records(ctx, id, kind, -1)
+	return s.SomeRecords(ctx, id, kind, 0, func(*Record) bool { return true })
 }
 
-// RecordChanges returns the records that were created, changed or removed after a ModSeq, and the state of the account. It fails with
-// ErrOldModSeq if removals may be missing.
-func (s *Store) RecordChanges(ctx context.Context, id AccountID, kind RecordKind, since ModSeq) (list []Record, state ModSeq, err error) {
-	return s.records(ctx, id, kind, max(0, since))
-}
+// errEnough ends a read of records.
+var errEnough = errors.New("enough records were read")
 
-// records reads records after a ModSeq; -1 is for those that exist.
-func (s *Store) records(ctx context.Context, id AccountID, kind RecordKind, since ModSeq) (list []Record, state ModSeq, err error) {
+// SomeRecords returns the records of a kind that are wanted, in the order of their numbers, and the state of the account. It reads no further
+// after n of them; 0 is no limit.
+func (s *Store) SomeRecords(ctx context.Context, id AccountID, kind RecordKind, n int, wanted func(*Record) bool) (list []Record, state ModSeq, err error) {
 	err = s.snapshot(ctx, id, func(session store.Session, a *account) error {
 		list, state = nil, a.State
-		if since >= 0 && (since < a.Oldest || since > a.State) {
-			return ErrOldModSeq
+		err := session.Each("records", func(r store.Row) error {
+			if one := recordOf(id, r); wanted(&one) {
+				list = append(list, one)
+			}
+			if n > 0 && len(list) == n {
+				return errEnough
+			}
+			return nil
+		}, int64(id), int64(kind))
+		if errors.Is(err, errEnough) {
+			return nil
 		}
-		return session.Each("records_since", func(r store.Row) error {
-			if one := recordOf(id, r); since >= 0 || !one.Removed {
+		return err
+	})
+	return list, state, err
+}
+
+// RecordsByID returns those of the named records that exist, in the order of records, and the state of the account.
+func (s *Store) RecordsByID(ctx context.Context, id AccountID, kind RecordKind, records []RecordID) (list []Record, state ModSeq, err error) {
+	err = s.snapshot(ctx, id, func(session store.Session, a *account) error {
+		list, state = nil, a.State
+		if len(records) == 0 {
+			return nil
+		}
+		return session.EachOf("record", len(records), func(i int) []any { return []any{int64(id), int64(kind), int64(records[i])} }, func(_ int, r store.Row) error {
+			if one := recordOf(id, r); !one.Removed {
 				list = append(list, one)
 			}
 			return nil
-		}, int64(id), int64(kind), int64(since))
+		})
 	})
+	return list, state, err
+}
+
+// RecordChanges returns the records that were created, changed or removed after a ModSeq, in the order of their numbers, and the state of the account.
+// It fails with ErrOldModSeq if removals may be missing.
+func (s *Store) RecordChanges(ctx context.Context, id AccountID, kind RecordKind, since ModSeq) (list []Record, state ModSeq, err error) {
+	since = max(0, since)
+	err = s.snapshot(ctx, id, func(session store.Session, a *account) error {
+		list, state = nil, a.State
+		if since < a.Oldest || since > a.State {
+			return ErrOldModSeq
+		}
+		return session.Each("records_since", func(r store.Row) error { list = append(list, recordOf(id, r)); return nil }, int64(id), int64(kind), int64(since))
+	})
+	slices.SortFunc(list, func(a, b Record) int { return cmp.Compare(a.ID, b.ID) })
 	return list, state, err
 }
 
@@ -107,12 +144,7 @@ func (s *Store) AddRecord(ctx context.Context, id AccountID, kind RecordKind, wo
 		}
 		if most > 0 {
 			n := 0
-			err := u.session.Each("records_since", func(r store.Row) error {
-				if one := recordOf(id, r); !one.Removed {
-					n++
-				}
-				return nil
-			}, int64(id), int64(kind), int64(-1))
+			err := u.session.Each("records", func(store.Row) error { n++; return nil }, int64(id), int64(kind))
 			if err != nil {
 				return err
 			}
@@ -120,7 +152,7 @@ func (s *Store) AddRecord(ctx context.Context, id AccountID, kind RecordKind, wo
 				return named(ErrTooMany, &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the account has %d records of this type, which is the maximum", n), Hint: "remove one first"})
 			}
 		}
-		result = Record{Account: id, Work: work, Body: body}
+		result = Record{Account: id, Work: work, at: u.now, Body: body}
 		u.wrote = true
 		err = u.session.Each("mailbox_numbers_take", func(r store.Row) error { result.ID = RecordID(r.Int64(0)); return nil }, "record", int64(1))
 		if err != nil {
@@ -142,7 +174,7 @@ func (a *account) recordSeq(kind RecordKind) ModSeq {
 }
 
 func (u *unit) putRecord(kind RecordKind, r *Record) error {
-	return u.session.Run("record_put", int64(r.Account), int64(kind), int64(r.ID), int64(r.Created), int64(r.Changed), r.flags(), r.Body)
+	return u.session.Run("record_put", int64(r.Account), int64(kind), int64(r.ID), int64(r.Created), int64(r.Changed), r.flags(), r.at, r.Body)
 }
 
 // EditRecord changes a record in one transaction: edit sets Body, Work and Removed. If it leaves them as they are, nothing changes. Its error
@@ -169,7 +201,10 @@ func (s *Store) EditRecord(ctx context.Context, id AccountID, kind RecordKind, r
 		}
 		u.wrote = true
 		result.Changed = a.recordSeq(kind)
-		return u.putRecord(kind, &result)
+		if err := u.putRecord(kind, &result); err != nil || !result.Removed || result.Changed%removalsChecked != 0 {
+			return err
+		}
+		return u.shortenLog(a)
 	}})
 	return result, err
 }
@@ -196,4 +231,74 @@ func (s *Store) RecordsWithWork(ctx context.Context, kind RecordKind, after Reco
 		}, int64(kind), int64(after.Account), int64(after.ID), int64(n))
 	})
 	return list, err
+}
+
+// RemoveOldSubmissions removes the records of submissions that are older than Submissions and with which the server has no work, as changes of
+// their accounts.
+func (s *Store) RemoveOldSubmissions(ctx context.Context) error {
+	if s.o.Submissions == 0 {
+		return nil
+	}
+	for {
+		before := s.o.Clock.Now().Add(-s.o.Submissions).Unix()
+		var old []RecordPlace
+		err := s.part.Read(ctx, func(session store.Session) error {
+			old = nil
+			return session.Each("records_old", func(r store.Row) error {
+				old = append(old, RecordPlace{AccountID(r.Int64(0)), RecordID(r.Int64(1))})
+				return nil
+			}, int64(SubmissionRecord), before, int64(cleanupRows))
+		})
+		if err != nil || len(old) == 0 {
+			return err
+		}
+		if changed, err := s.removeSubmissions(ctx, old, before); err != nil || !changed {
+			return err
+		}
+	}
+}
+
+// removeSubmissions removes those of the records that are still old and without work, and reports whether it changed any. Records of an earlier version have no time: they get one.
+func (s *Store) removeSubmissions(ctx context.Context, old []RecordPlace, before int64) (changed bool, err error) {
+	c := &change{run: func(u *unit) error {
+		changed, u.wrote = false, true
+		shortened := map[AccountID]bool{}
+		for _, place := range old {
+			a, err := u.account(place.Account)
+			if err != nil {
+				continue // it was removed meanwhile, with its records
+			}
+			r, err := readRecord(u.session, place.Account, SubmissionRecord, place.ID)
+			switch {
+			case errors.Is(err, ErrNoRecord):
+				continue
+			case err != nil:
+				return err
+			case r.Work || r.at > before:
+				continue
+			case r.at == 0:
+				r.at = u.now
+			default:
+				r.Removed, r.Body, r.Changed = true, "", a.next()
+				shortened[place.Account] = true
+			}
+			if err := u.putRecord(SubmissionRecord, &r); err != nil {
+				return err
+			}
+			changed = true
+		}
+		for _, id := range sortedKeys(shortened) {
+			if err := u.shortenLog(u.accounts[id]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+	for _, place := range old {
+		c.accounts = append(c.accounts, place.Account)
+	}
+	slices.Sort(c.accounts)
+	c.accounts = slices.Compact(c.accounts)
+	err = s.queue.do(ctx, c)
+	return changed, err
 }

@@ -18,6 +18,7 @@ type Options struct {
 	MaxBytes        int64         // quota of new accounts; 0: none
 	MaxMessages     int64         // quota of new accounts; 0: none
 	Retention       time.Duration // of the outcomes of deliveries; 0: they stay
+	Submissions     time.Duration // age at which records of submissions are removed; 0: they stay
 
 	// Announce is called after each change with what other stores of the same database cannot know; nil: there are none. It must not block.
 	Announce func(Hint)

@@ -64,7 +64,8 @@ func (l imapLogins) Scram(ctx context.Context, from netip.Addr) imap.Exchange {
 
 // mailboxOptions returns the options of a store of mailboxes.
 func (s *Server) mailboxOptions() mailbox.Options {
-	return mailbox.Options{Clock: s.clock, Logger: s.log, MaxMessageBytes: int64(s.config.MailboxMaxMessage), MaxBytes: int64(s.config.MailboxQuota), Retention: time.Duration(s.config.Retention) * 24 * time.Hour}
+	return mailbox.Options{Clock: s.clock, Logger: s.log, MaxMessageBytes: int64(s.config.MailboxMaxMessage), MaxBytes: int64(s.config.MailboxQuota), Retention: time.Duration(s.config.Retention) * 24 * time.Hour,
+		Submissions: time.Duration(s.config.SubmissionDays) * 24 * time.Hour}
 }
 
 // newMailService returns a service with the bound addresses. The caller stops it.

@@ -67,27 +67,59 @@ func showsSubmission(r *mailbox.Record) bool {
 	return err == nil && record.Client != nil
 }
 
-// submissions returns the submissions of the account, and its state.
-func (m *Methods) submissions(ctx context.Context, c *core.Call) (id mailbox.AccountID, list []submitted, state mailbox.ModSeq, err error) {
-	id, records, state, err := m.records(ctx, c, mailbox.SubmissionRecord)
+// submissions returns the submissions of the account, up to n of them if n is not 0, and its state.
+func (m *Methods) submissions(ctx context.Context, c *core.Call, n int) (list []submitted, state mailbox.ModSeq, err error) {
+	id, err := account(c)
 	if err != nil {
-		return 0, nil, 0, err
+		return nil, 0, err
 	}
+	records, state, err := m.store.SomeRecords(ctx, id, mailbox.SubmissionRecord, n, showsSubmission)
+	if err != nil {
+		return nil, 0, accountError(err)
+	}
+	list, err = parseSubmissions(records)
+	return list, state, err
+}
+
+// submissionsByID returns those of the named submissions that exist, and the state of the account.
+func (m *Methods) submissionsByID(ctx context.Context, id mailbox.AccountID, names []core.ID) (map[core.ID]*submitted, mailbox.ModSeq, error) {
+	var numbers []mailbox.RecordID
+	for _, name := range names {
+		if n, ok := number(name, submissionPrefix); ok {
+			numbers = append(numbers, mailbox.RecordID(n))
+		}
+	}
+	slices.Sort(numbers)
+	records, state, err := m.store.RecordsByID(ctx, id, mailbox.SubmissionRecord, slices.Compact(numbers))
+	if err != nil {
+		return nil, 0, accountError(err)
+	}
+	list, err := parseSubmissions(records)
+	found := make(map[core.ID]*submitted, len(list))
+	for i := range list {
+		found[list[i].name()] = &list[i]
+	}
+	return found, state, err
+}
+
+// parseSubmissions reads records, without those that JMAP does not show.
+func parseSubmissions(records []mailbox.Record) ([]submitted, error) {
+	list := make([]submitted, 0, len(records))
 	for i := range records {
 		record, err := submission.ParseRecord(&records[i])
 		if err != nil {
-			return 0, nil, 0, err
+			return nil, err
 		}
 		if record.Client == nil {
 			continue
 		}
 		one := submitted{id: records[i].ID, record: record}
 		if err := json.Unmarshal(record.Client, &one.client); err != nil {
-			return 0, nil, 0, fmt.Errorf("submission %d of account %d: %w", records[i].ID, id, err)
+			return nil, fmt.Errorf("submission %d of account %d: %w", records[i].ID, records[i].Account, err)
 		}
 		list = append(list, one)
 	}
-	return id, list, state, nil
+	return list, nil
 }
 
 func (s *submitted) name() core.ID { return recordID(submissionPrefix, s.id) }
@@ -113,28 +145,37 @@ func (m *Methods) submissionGet(ctx context.Context, c *core.Call, a *core.GetAr
 	if err := a.Check(c, submissionProperties); err != nil {
 		return nil, err
 	}
-	_, list, state, err := m.submissions(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	r := &core.GetResult{AccountID: a.AccountID, State: StateOf(state), List: []any{}, NotFound: []core.ID{}}
+	r := &core.GetResult{AccountID: a.AccountID, List: []any{}, NotFound: []core.ID{}}
 	if a.IDs == nil {
+		list, state, err := m.submissions(ctx, c, c.Limits.MaxObjectsInGet+1)
+		if err != nil {
+			return nil, err
+		}
 		if len(list) > c.Limits.MaxObjectsInGet {
-			return nil, core.Fail(core.RequestTooLarge, fmt.Sprintf("the account has %d submissions; ask for them by their ids", len(list)))
+			return nil, core.Fail(core.RequestTooLarge, fmt.Sprintf("the account has more than %d submissions; ask for them by their ids", c.Limits.MaxObjectsInGet))
 		}
 		for i := range list {
 			r.List = append(r.List, a.Pick(list[i].object()))
 		}
+		r.State = StateOf(state)
 		return r, nil
 	}
-	for _, id := range *a.IDs {
-		at := slices.IndexFunc(list, func(s submitted) bool { return s.name() == id })
-		if at < 0 {
-			r.NotFound = append(r.NotFound, id)
-			continue
-		}
-		r.List = append(r.List, a.Pick(list[at].object()))
+	id, err := account(c)
+	if err != nil {
+		return nil, err
 	}
+	found, state, err := m.submissionsByID(ctx, id, *a.IDs)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range *a.IDs {
+		if one := found[name]; one != nil {
+			r.List = append(r.List, a.Pick(one.object()))
+		} else {
+			r.NotFound = append(r.NotFound, name)
+		}
+	}
+	r.State = StateOf(state)
 	return r, nil
 }
 
@@ -145,7 +186,7 @@ func (m *Methods) submissionChanges(ctx context.Context, c *core.Call, a *core.C
 
 // submissionQuery is EmailSubmission/query (section 7.3).
 func (m *Methods) submissionQuery(ctx context.Context, c *core.Call, a *core.QueryArguments) (any, error) {
-	_, list, state, err := m.submissions(ctx, c)
+	list, state, err := m.submissions(ctx, c, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +212,7 @@ func (m *Methods) submissionQueryChanges(ctx context.Context, c *core.Call, a *c
 	if err != nil {
 		return nil, err
 	}
-	_, list, _, err := m.submissions(ctx, c)
+	list, _, err := m.submissions(ctx, c, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,20 @@ func (m *Methods) submissionSet(ctx context.Context, c *core.Call, a *submission
 	if err := a.Check(c); err != nil {
 		return nil, err
 	}
-	id, list, state, err := m.submissions(ctx, c)
+	id, err := account(c)
+	if err != nil {
+		return nil, err
+	}
+	var names []core.ID
+	for _, member := range a.Update {
+		resolved, _ := c.Resolve(core.ID(member.Name))
+		names = append(names, resolved)
+	}
+	for _, name := range a.Destroy {
+		resolved, _ := c.Resolve(name)
+		names = append(names, resolved)
+	}
+	found, state, err := m.submissionsByID(ctx, id, names)
 	if err != nil {
 		return nil, err
 	}
@@ -56,11 +69,10 @@ func (m *Methods) submissionSet(ctx context.Context, c *core.Call, a *submission
 	}
 	of := func(name core.ID) *submitted {
 		resolved, ok := c.Resolve(name)
-		at := slices.IndexFunc(list, func(s submitted) bool { return s.name() == resolved })
-		if !ok || at < 0 {
+		if !ok {
 			return nil
 		}
-		return &list[at]
+		return found[resolved]
 	}
 	for _, member := range a.Update {
 		name := core.ID(member.Name)

@@ -78,6 +78,9 @@ func TestRFC8621Section6IdentitiesHaveTheAddressOfTheAccount(t *testing.T) {
 	w.fails("Identity/changes", `{"sinceState":"99999"}`, "cannotCalculateChanges")
 }
 
+// submissionAge is the age at which the store removes submissions.
+const submissionAge = 30 * 24 * time.Hour
+
 const fromAnn = "From: Ann <ann@example.org>\r\n"
 
 // submit sends a message and returns the result of the record k.
@@ -245,4 +248,32 @@ func TestRFC8621Section7SubmissionsAreQueriedAndDestroyed(t *testing.T) {
 	w.same("the results changed", []any{changes["removed"], changes["added"], changes["total"]}, `[["`+ids[1]+`"],[],2]`)
 	w.same("what is left", w.call("EmailSubmission/get", `{"ids":["`+ids[1]+`"]}`)["notFound"], `["`+ids[1]+`"]`)
 	w.fails("EmailSubmission/changes", `{"sinceState":"x"}`, "cannotCalculateChanges")
+}
+
+func TestRFC8621Section7OldSubmissionsAreDestroyed(t *testing.T) {
+	w := newWorld(t)
+	identity := w.first()
+	email := w.add(1, fromAnn+"To: ann@example.org\r\n\r\nx\r\n")
+	made, failed := w.submit(email, identity, "")
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	id := made["id"].(string)
+	w.clock.advance(submissionAge - time.Hour)
+	second, failed := w.submit(email, identity, "")
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	state := w.state()
+	w.clock.advance(2 * time.Hour)
+	if err := w.store.RemoveOldSubmissions(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.same("destroyed", w.call("EmailSubmission/changes", `{"sinceState":"`+state+`"}`)["destroyed"], `["`+id+`"]`)
+	all := w.call("EmailSubmission/get", `{"ids":null,"properties":["id"]}`)
+	w.same("what is left", all["list"], `[{"id":"`+second["id"].(string)+`"}]`)
+	named := w.call("EmailSubmission/get", `{"ids":["`+id+`","`+second["id"].(string)+`"],"properties":["id"]}`)
+	w.same("by their ids", []any{named["list"], named["notFound"]}, `[[{"id":"`+second["id"].(string)+`"}],["`+id+`"]]`)
+	set := w.call("EmailSubmission/set", `{"destroy":["`+id+`"]}`)
+	w.same("it cannot be destroyed again", set["notDestroyed"].(object)[id].(object)["type"], `"notFound"`)
 }

@@ -42,7 +42,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, clock: &testClock{now: time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)}, id: 7}
 	log := slog.New(slog.DiscardHandler)
-	w.store = mailbox.New(storetest.OpenAt(t, t.TempDir()), mailbox.Options{Clock: w.clock, Logger: log})
+	w.store = mailbox.New(storetest.OpenAt(t, t.TempDir()), mailbox.Options{Clock: w.clock, Logger: log, Submissions: submissionAge})
 	t.Cleanup(w.store.Close)
 	if _, err := w.store.Create(t.Context(), mailbox.Owner{ID: w.id, Service: "press", Address: "ann@example.org"}); err != nil {
 		t.Fatal(err)

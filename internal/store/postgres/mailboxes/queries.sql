@@ -281,15 +281,26 @@ DELETE FROM inbox_block_data WHERE block = $1
 -- name: inbox_messages_in_range
 SELECT position FROM inbox_messages WHERE sent_day = $1 AND manifest = $2 AND position >= $3 AND position <= $4
 
+-- name: records
+SELECT record, created, changed, flags, at, body FROM mailbox_records WHERE account = $1 AND kind = $2 AND flags <> 1 ORDER BY record
+
 -- name: records_since
-SELECT record, created, changed, flags, body FROM mailbox_records WHERE account = $1 AND kind = $2 AND changed > $3 ORDER BY record
+SELECT record, created, changed, flags, at, body FROM mailbox_records WHERE account = $1 AND kind = $2 AND changed > $3
 
 -- name: record
-SELECT record, created, changed, flags, body FROM mailbox_records WHERE account = $1 AND kind = $2 AND record = $3
+SELECT record, created, changed, flags, at, body FROM mailbox_records WHERE account = $1 AND kind = $2 AND record = $3
 
 -- name: record_put
-INSERT INTO mailbox_records (account, kind, record, created, changed, flags, body) VALUES ($1, $2, $3, $4, $5, $6, $7)
-ON CONFLICT (account, kind, record) DO UPDATE SET changed = excluded.changed, flags = excluded.flags, body = excluded.body
+INSERT INTO mailbox_records (account, kind, record, created, changed, flags, at, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (account, kind, record) DO UPDATE SET changed = excluded.changed, flags = excluded.flags, at = excluded.at, body = excluded.body
+
+-- Records of a kind with which the server has no work, up to a time.
+-- name: records_old
+SELECT account, record FROM mailbox_records WHERE flags = 0 AND kind = $1 AND at <= $2 ORDER BY at, account, record LIMIT $3
+
+-- The ModSeq of the newest removal of a record that is dropped when n are kept.
+-- name: records_bound
+SELECT changed FROM mailbox_records WHERE account = $1 AND kind = $2 AND flags = 1 ORDER BY changed DESC LIMIT 1 OFFSET $3
 
 -- Records of a kind with which the server has work, after one of an account.
 -- name: records_with_work

@@ -207,13 +207,21 @@ DELETE FROM inbox_block_data WHERE block = ?
 -- name: inbox_messages_in_range
 SELECT position FROM inbox_messages WHERE sent_day = ? AND manifest = ? AND position >= ? AND position <= ?
 
+-- name: records
+SELECT record, created, changed, flags, at, body FROM mailbox_records WHERE account = ? AND kind = ? AND flags <> 1 ORDER BY record
 -- name: records_since
-SELECT record, created, changed, flags, body FROM mailbox_records WHERE account = ? AND kind = ? AND changed > ? ORDER BY record
+SELECT record, created, changed, flags, at, body FROM mailbox_records WHERE account = ? AND kind = ? AND changed > ?
 -- name: record
-SELECT record, created, changed, flags, body FROM mailbox_records WHERE account = ? AND kind = ? AND record = ?
+SELECT record, created, changed, flags, at, body FROM mailbox_records WHERE account = ? AND kind = ? AND record = ?
 -- name: record_put
-INSERT INTO mailbox_records (account, kind, record, created, changed, flags, body) VALUES (?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (account, kind, record) DO UPDATE SET changed = excluded.changed, flags = excluded.flags, body = excluded.body
+INSERT INTO mailbox_records (account, kind, record, created, changed, flags, at, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (account, kind, record) DO UPDATE SET changed = excluded.changed, flags = excluded.flags, at = excluded.at, body = excluded.body
+-- Records of a kind with which the server has no work, up to a time.
+-- name: records_old
+SELECT account, record FROM mailbox_records WHERE flags = 0 AND kind = ? AND at <= ? ORDER BY at, account, record LIMIT ? + 0
+-- The ModSeq of the newest removal of a record that is dropped when n are kept.
+-- name: records_bound
+SELECT changed FROM mailbox_records WHERE account = ? AND kind = ? AND flags = 1 ORDER BY changed DESC LIMIT 1 OFFSET ? + 0
 -- Records of a kind with which the server has work, after one of an account.
 -- name: records_with_work
 SELECT account, record FROM mailbox_records WHERE flags = 2 AND kind = ? AND (account, record) > (?, ?) ORDER BY account, record LIMIT ? + 0
