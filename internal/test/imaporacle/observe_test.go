@@ -130,6 +130,7 @@ func (v *view) takeOne(r *response, prefix string, f fields) {
 		set("ENABLED", "")
 		for _, c := range r.values {
 			set("ENABLED "+strings.ToUpper(plain(c)), "yes")
+			v.qresync = v.qresync || strings.EqualFold(plain(c), "QRESYNC")
 		}
 	default:
 		set("untagged "+r.name, show(r.values))

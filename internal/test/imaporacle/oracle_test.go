@@ -159,7 +159,22 @@ func (c *comparison) send(s int, cmd *command) (fields, error) {
 	if err := c.exchange(s, 1-cmd.on, []string{"NOOP"}, "other: ", f); err != nil {
 		return nil, err
 	}
+	for on := range c.views[s] {
+		if err := c.learnUIDs(s, on); err != nil {
+			return nil, err
+		}
+	}
 	return f, nil
+}
+
+// learnUIDs asks for UIDs that a client with QRESYNC does not know. VANISHED names UIDs, so a client without them cannot tell which message is
+// gone. A server must send UIDs only in FETCH responses to commands with UIDs, so they are not part of the observation.
+func (c *comparison) learnUIDs(s, on int) error {
+	v := c.views[s][on]
+	if !v.qresync || !slices.ContainsFunc(v.messages, func(id int) bool { return v.uids[id] == "" }) {
+		return nil
+	}
+	return c.exchange(s, on, []string{"FETCH 1:* UID"}, "", fields{})
 }
 
 // exchange sends a command and adds what the client sees. It connects if there is no connection.
