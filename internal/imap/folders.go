@@ -18,6 +18,7 @@ type folder struct {
 	mailbox.Mailbox
 	path        string
 	hasChildren bool
+	missing     bool // it does not exist, but its name is subscribed, or that of one in it
 }
 
 // folders are the mailboxes of an account in the order of their names, the inbox first.
@@ -29,6 +30,37 @@ func (s *session) readFolders() (folders, error) {
 	if err != nil {
 		return nil, err
 	}
+	return foldersOf(list), nil
+}
+
+// readSubscriptions returns readFolders with the names that are subscribed but do not exist, and those of their parents. A client needs the
+// parents to find the names with the pattern "%".
+func (s *session) readSubscriptions() (folders, error) {
+	list, names, err := s.server.o.Store.Subscriptions(s.ctx, s.account.ID)
+	if err != nil {
+		return nil, err
+	}
+	all := foldersOf(list)
+	if len(names) == 0 {
+		return all, nil
+	}
+	known := make(map[string]*folder, len(all)+len(names))
+	for _, f := range all {
+		known[f.path] = f
+	}
+	for _, name := range names {
+		for at := name; at != "" && known[at] == nil; at = at[:max(0, strings.LastIndex(at, separator))] {
+			f := &folder{path: at, missing: true}
+			known[at] = f
+			all = append(all, f)
+		}
+		known[name].Subscribed = true
+	}
+	all.sort()
+	return all, nil
+}
+
+func foldersOf(list []mailbox.Mailbox) folders {
 	byID := make(map[mailbox.MailboxID]*folder, len(list))
 	all := make(folders, 0, len(list))
 	for _, m := range list {
@@ -55,6 +87,12 @@ func (s *session) readFolders() (folders, error) {
 			parent.hasChildren = true
 		}
 	}
+	all.sort()
+	return all
+}
+
+// sort sorts mailboxes by their names, the inbox first.
+func (all folders) sort() {
 	slices.SortFunc(all, func(a, b *folder) int {
 		if (a.ID == mailbox.InboxID) != (b.ID == mailbox.InboxID) {
 			if a.ID == mailbox.InboxID {
@@ -64,7 +102,6 @@ func (s *session) readFolders() (folders, error) {
 		}
 		return cmp.Compare(a.path, b.path)
 	})
-	return all, nil
 }
 
 // named returns the mailbox with a full name, or nil.
@@ -202,7 +239,7 @@ func (s *session) remove(a *syntax.Mailbox) status {
 	if f.hasChildren {
 		return no("HASCHILDREN", "delete the mailboxes in it first")
 	}
-	if err := s.server.o.Store.RemoveMailbox(s.ctx, s.account.ID, f.ID, true); err != nil {
+	if err := s.server.o.Store.RemoveMailbox(s.ctx, s.account.ID, mailbox.MailboxRemoval{ID: f.ID, WithMessages: true, KeepName: true}); err != nil {
 		return s.failure(err)
 	}
 	if s.selected != nil && s.selected.id == f.ID {
@@ -239,7 +276,7 @@ func (s *session) rename(a *syntax.Rename) status {
 	if from.ID == mailbox.InboxID {
 		return s.renameInbox(parent, name)
 	}
-	if _, err := s.server.o.Store.UpdateMailbox(s.ctx, s.account.ID, mailbox.MailboxChange{ID: from.ID, Parent: &parent, Name: &name}); err != nil {
+	if _, err := s.server.o.Store.UpdateMailbox(s.ctx, s.account.ID, mailbox.MailboxChange{ID: from.ID, Parent: &parent, Name: &name, KeepNames: true}); err != nil {
 		return s.failure(err)
 	}
 	return ok("RENAME completed")
@@ -274,10 +311,17 @@ func (s *session) subscribe(a *syntax.Mailbox, to bool) status {
 	}
 	f, wrong := s.find(a.Mailbox, "NONEXISTENT")
 	if wrong != nil {
-		if !to && wrong.code == "NONEXISTENT" { // it is not subscribed afterwards
-			return ok("%s completed", name)
+		if to || wrong.code != "NONEXISTENT" {
+			return *wrong
 		}
-		return *wrong
+		gone, wrong := s.name(a.Mailbox)
+		if wrong != nil {
+			return *wrong
+		}
+		if err := s.server.o.Store.Unsubscribe(s.ctx, s.account.ID, gone); err != nil {
+			return s.failure(err)
+		}
+		return ok("%s completed", name)
 	}
 	if f.Subscribed != to {
 		if _, err := s.server.o.Store.UpdateMailbox(s.ctx, s.account.ID, mailbox.MailboxChange{ID: f.ID, Subscribed: &to}); err != nil {

@@ -85,7 +85,11 @@ func (s *session) list(a *syntax.List) status {
 	if wrong != nil {
 		return *wrong
 	}
-	all, err := s.readFolders()
+	read := s.readFolders
+	if a.Subscribed {
+		read = s.readSubscriptions
+	}
+	all, err := read()
 	if err != nil {
 		return s.failure(err)
 	}
@@ -106,7 +110,7 @@ func (s *session) list(a *syntax.List) status {
 			continue
 		}
 		s.listed("LIST", f, a, childInfo)
-		if a.ReturnStatus != nil && selected {
+		if a.ReturnStatus != nil && selected && !f.missing {
 			if answer := s.writeStatus(f, a.ReturnStatus); answer != nil {
 				return *answer
 			}
@@ -126,6 +130,9 @@ func (s *session) listed(response string, f *folder, a *syntax.List, childInfo b
 	attributes := make([]string, 0, 4)
 	if f.Subscribed && a.ReturnSubscribed {
 		attributes = append(attributes, `\Subscribed`)
+	}
+	if f.missing && response != "LSUB" {
+		attributes = append(attributes, `\NonExistent`)
 	}
 	switch {
 	case response == "LSUB" || a.Extended && !a.ReturnChildren:
@@ -156,7 +163,7 @@ func (s *session) lsub(a *syntax.List) status {
 	if wrong != nil {
 		return *wrong
 	}
-	all, err := s.readFolders()
+	all, err := s.readSubscriptions()
 	if err != nil {
 		return s.failure(err)
 	}

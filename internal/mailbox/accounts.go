@@ -41,12 +41,12 @@ func (s *Store) Create(ctx context.Context, of Owner) (Account, error) {
 
 // defaultMailboxes are the mailboxes of a new account, in the order of their numbers.
 var defaultMailboxes = []NewMailbox{
-	{Name: "INBOX", Role: Inbox, Subscribed: true},
-	{Name: "Drafts", Role: Drafts, Subscribed: true},
-	{Name: "Sent", Role: Sent, Subscribed: true},
-	{Name: "Archive", Role: Archive, Subscribed: true},
-	{Name: "Junk", Role: Junk, Subscribed: true},
-	{Name: "Trash", Role: Trash, Subscribed: true},
+	{Name: "INBOX", Role: Inbox, Subscribed: new(true)},
+	{Name: "Drafts", Role: Drafts, Subscribed: new(true)},
+	{Name: "Sent", Role: Sent, Subscribed: new(true)},
+	{Name: "Archive", Role: Archive, Subscribed: new(true)},
+	{Name: "Junk", Role: Junk, Subscribed: new(true)},
+	{Name: "Trash", Role: Trash, Subscribed: new(true)},
 }
 
 // create stores accounts that do not exist. If another node creates one at the same time, its row is used.

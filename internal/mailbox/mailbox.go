@@ -180,7 +180,7 @@ type NewMailbox struct {
 	Name       string
 	Role       Role
 	SortOrder  uint32
-	Subscribed bool
+	Subscribed *bool // nil: it is subscribed if its name already is
 }
 
 // A MailboxChange has the properties to change; nil leaves a property as it is.
@@ -191,6 +191,14 @@ type MailboxChange struct {
 	Role       *Role
 	SortOrder  *uint32
 	Subscribed *bool
+	KeepNames  bool // if the name changes, subscriptions stay with the old names, as in IMAP, and do not move with the mailboxes
+}
+
+// A MailboxRemoval says which mailbox to remove, and how.
+type MailboxRemoval struct {
+	ID           MailboxID
+	WithMessages bool // otherwise, it must be empty
+	KeepName     bool // a subscription stays with the name, as in IMAP
 }
 
 // A NewMessage is a message that does not exist yet.

@@ -126,7 +126,15 @@ func (s *Store) CreateMailbox(ctx context.Context, id AccountID, m NewMailbox) (
 		if err := a.checkRole(0, m.Role); err != nil {
 			return err
 		}
-		result = *a.add(&m)
+		made := a.add(&m).ID
+		said := MailboxID(0)
+		if m.Subscribed != nil {
+			said = made
+		}
+		if err := u.joinNames(a, said); err != nil {
+			return err
+		}
+		result = *a.mailbox(made)
 		return nil
 	}})
 	return result, err
@@ -136,7 +144,7 @@ func (s *Store) CreateMailbox(ctx context.Context, id AccountID, m NewMailbox) (
 func (a *account) add(m *NewMailbox) *Mailbox {
 	seq := a.next()
 	a.validity++
-	a.mailboxes = append(a.mailboxes, Mailbox{ID: a.nextMailbox, Parent: m.Parent, Name: m.Name, Role: m.Role, SortOrder: m.SortOrder, Subscribed: m.Subscribed,
+	a.mailboxes = append(a.mailboxes, Mailbox{ID: a.nextMailbox, Parent: m.Parent, Name: m.Name, Role: m.Role, SortOrder: m.SortOrder, Subscribed: m.Subscribed != nil && *m.Subscribed,
 		UIDValidity: a.validity, UIDNext: 1, RecentFrom: 1, HighestMod: seq, Created: seq, Changed: seq, Edited: seq})
 	a.nextMailbox++
 	created := &a.mailboxes[len(a.mailboxes)-1]
@@ -257,19 +265,42 @@ func (s *Store) UpdateMailbox(ctx context.Context, id AccountID, c MailboxChange
 				return err
 			}
 		}
+		renamed := now.Name != m.Name || now.Parent != m.Parent
+		var kept []string
+		if renamed && c.KeepNames {
+			kept = a.subscribedIn(m.ID)
+			if err := u.checkNames(a, kept); err != nil {
+				return err
+			}
+			a.unsubscribeIn(m.ID)
+			now.Subscribed = c.Subscribed != nil && *c.Subscribed
+		}
 		now.Changed = a.next()
 		now.Edited = now.Changed
 		*m = now
 		a.touch(m)
-		result = now
+		if renamed {
+			if err := u.keepNames(a, kept); err != nil {
+				return err
+			}
+			said := MailboxID(0)
+			if c.Subscribed != nil {
+				said = m.ID
+			}
+			if err := u.joinNames(a, said); err != nil {
+				return err
+			}
+		}
+		result = *m
 		return nil
 	}})
 	return result, err
 }
 
-// RemoveMailbox removes a mailbox. It fails with ErrHasChild, with ErrFixed for the inbox, and with ErrNotEmpty if the mailbox has messages
-// and withMessages is false.
-func (s *Store) RemoveMailbox(ctx context.Context, id AccountID, mailbox MailboxID, withMessages bool) error {
+// RemoveMailbox removes a mailbox. It fails with ErrHasChild, with ErrFixed for the inbox, with ErrNotEmpty if the mailbox has messages that are
+// not to be removed, and with ErrTooMany if the account cannot keep one more name.
+func (s *Store) RemoveMailbox(ctx context.Context, id AccountID, r MailboxRemoval) error {
+	mailbox := r.ID
 	return s.queue.do(ctx, &change{accounts: []AccountID{id}, run: func(u *unit) error {
 		a, err := u.account(id)
 		if err != nil {
@@ -283,13 +314,23 @@ func (s *Store) RemoveMailbox(ctx context.Context, id AccountID, mailbox Mailbox
 			return fixed("the inbox cannot be removed")
 		case slices.ContainsFunc(a.mailboxes, func(other Mailbox) bool { return other.Parent == mailbox }):
 			return named(ErrHasChild, &fanfare.Error{Code: fanfare.Conflict, Message: "the mailbox has mailboxes in it", Hint: "remove them first"})
-		case m.Messages > 0 && !withMessages:
+		case m.Messages > 0 && !r.WithMessages:
 			return named(ErrNotEmpty, &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the mailbox has %d messages in it", m.Messages), Hint: "move or remove the messages first"})
+		}
+		var kept []string
+		if r.KeepName && m.Subscribed {
+			kept = []string{a.path(mailbox)}
+		}
+		if err := u.checkNames(a, kept); err != nil {
+			return err
 		}
 		if err := u.flush(); err != nil {
 			return err
 		}
 		u.wrote = true
+		if err := u.keepNames(a, kept); err != nil {
+			return err
+		}
 		var emails []Message
 		if err := u.session.Each("messages_of", func(r store.Row) error { emails = append(emails, messageOf(r)); return nil }, int64(id), int64(mailbox)); err != nil {
 			return err

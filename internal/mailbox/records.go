@@ -19,6 +19,7 @@ const (
 	IdentityRecord     RecordKind = 1
 	SubmissionRecord   RecordKind = 2
 	SubscriptionRecord RecordKind = 3 // of push; it belongs to a login, so that the state of the account does not change with it
+	NameRecord         RecordKind = 4 // the subscribed name of a mailbox that does not exist; JMAP does not show it
 )
 
 // A RecordID is the number of a Record, which is never used again.
@@ -167,7 +168,7 @@ func (s *Store) AddRecord(ctx context.Context, id AccountID, kind RecordKind, wo
 
 // recordSeq is the ModSeq of a change of a record.
 func (a *account) recordSeq(kind RecordKind) ModSeq {
-	if kind == SubscriptionRecord {
+	if kind == SubscriptionRecord || kind == NameRecord {
 		return 0
 	}
 	return a.next()

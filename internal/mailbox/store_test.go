@@ -209,7 +209,7 @@ func TestChangesFromAnyStateEqualAFullRead(t *testing.T) {
 					if err != nil && !errors.Is(err, mailbox.ErrExists) && !errors.Is(err, mailbox.ErrBadName) {
 						t.Fatal(err)
 					}
-				} else if err := w.RemoveMailbox(ctx, id, box, true); err != nil && !errors.Is(err, mailbox.ErrFixed) && !errors.Is(err, mailbox.ErrHasChild) {
+				} else if err := w.RemoveMailbox(ctx, id, mailbox.MailboxRemoval{ID: box, WithMessages: true, KeepName: r.IntN(2) == 0}); err != nil && !errors.Is(err, mailbox.ErrFixed) && !errors.Is(err, mailbox.ErrHasChild) {
 					t.Fatal(err)
 				}
 			}
@@ -457,7 +457,7 @@ func TestUIDValidityIsNotUsedAgain(t *testing.T) {
 				t.Errorf("UIDVALIDITY %d is used again", m.UIDValidity)
 			}
 			seen[m.UIDValidity] = true
-			must(t, w.RemoveMailbox(t.Context(), id, m.ID, false))
+			must(t, w.RemoveMailbox(t.Context(), id, mailbox.MailboxRemoval{ID: m.ID}))
 		}
 	})
 }

@@ -135,7 +135,7 @@ func (i *importer) folder(ctx context.Context, path string) (id mailbox.MailboxI
 			return m.Parent == parent && (m.Name == name || parent == 0 && m.ID == mailbox.InboxID && strings.EqualFold(name, "INBOX"))
 		})
 		if at < 0 {
-			made, err := i.store.CreateMailbox(ctx, i.account, mailbox.NewMailbox{Parent: parent, Name: name, Subscribed: true})
+			made, err := i.store.CreateMailbox(ctx, i.account, mailbox.NewMailbox{Parent: parent, Name: name, Subscribed: new(true)})
 			if err != nil {
 				return 0, err
 			}

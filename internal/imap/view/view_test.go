@@ -143,7 +143,7 @@ func TestARemovedMailboxIsAnError(t *testing.T) {
 	if _, err := h.Latest(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.RemoveMailbox(t.Context(), 1, m.ID, true); err != nil {
+	if err := s.RemoveMailbox(t.Context(), 1, mailbox.MailboxRemoval{ID: m.ID, WithMessages: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Latest(t.Context()); !errors.Is(err, mailbox.ErrNoMailbox) {

@@ -132,16 +132,13 @@ func (m *Methods) createMailbox(ctx context.Context, c *core.Call, id mailbox.Ac
 	if record.Name == nil {
 		return nil, core.Invalid("a mailbox must have a name", "name"), nil
 	}
-	wanted := mailbox.NewMailbox{Name: *record.Name}
+	wanted := mailbox.NewMailbox{Name: *record.Name, Subscribed: record.Subscribed}
 	var failed *core.SetError
 	if wanted.Parent, failed = parent(c, record.Parent); failed != nil {
 		return nil, failed, nil
 	}
 	if record.Role != nil {
 		wanted.Role = mailbox.Role(*record.Role)
-	}
-	if record.Subscribed != nil {
-		wanted.Subscribed = *record.Subscribed
 	}
 	if record.SortOrder != nil {
 		if *record.SortOrder > maxSortOrder {
@@ -297,7 +294,7 @@ func (m *Methods) destroyMailboxes(ctx context.Context, c *core.Call, id mailbox
 				r.DidNotDestroy(name, &core.SetError{Type: core.SetNotFound})
 				continue
 			}
-			err := m.store.RemoveMailbox(ctx, id, n, a.RemoveEmails)
+			err := m.store.RemoveMailbox(ctx, id, mailbox.MailboxRemoval{ID: n, WithMessages: a.RemoveEmails})
 			switch failed := setError(err); {
 			case err == nil:
 				seen[name], progress = true, true

@@ -16,9 +16,10 @@ import (
 
 // connection is a connection that has logged in.
 type connection struct {
-	conn net.Conn
-	in   *bufio.Reader
-	tags int
+	conn  net.Conn
+	in    *bufio.Reader
+	tags  int
+	asked int
 }
 
 // dial connects and logs in.
@@ -81,7 +82,21 @@ func literalLength(line string) int {
 // tagged one. ended says that the server has closed the connection; then the tagged one can be missing.
 func (c *connection) command(parts []string) (all []*response, ended bool, err error) {
 	c.tags++
-	tag := "a" + strconv.Itoa(c.tags)
+	return c.exchange("a"+strconv.Itoa(c.tags), parts)
+}
+
+// ask sends a command that is not part of the script, so that the tags of the script stay the same on both servers. It fails unless the answer is
+// OK.
+func (c *connection) ask(text string) ([]*response, error) {
+	c.asked++
+	all, ended, err := c.exchange("q"+strconv.Itoa(c.asked), []string{text})
+	if err != nil || ended || all[len(all)-1].name != "OK" {
+		return nil, fmt.Errorf("no OK in response to %q: %w", text, cmp.Or(err, errors.New("OK was expected")))
+	}
+	return all, nil
+}
+
+func (c *connection) exchange(tag string, parts []string) (all []*response, ended bool, err error) {
 	text := tag + " "
 	for i, part := range parts {
 		text += part

@@ -6,6 +6,9 @@
 // flags of one message or one data item of STATUS. Fields in which the observations differ must be explained by a rule. A rule names the
 // sentence of an RFC that permits both answers, or that Dovecot breaks. The parser of responses shares no code with the server.
 //
+// If only one client knows the flags or the ModSeq of a message, because only its server has sent them, the other client asks for them, so that
+// the states are compared after each command. If the results of SEARCH differ, Dovecot is asked for each search key alone.
+//
 // An observation leaves out what the RFCs do not fix:
 //
 //   - numbers: UIDVALIDITY (RFC 3501, section 2.3.1.1), and ModSeqs except for their order in each message

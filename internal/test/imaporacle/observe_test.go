@@ -3,6 +3,7 @@
 package imaporacle
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -50,8 +51,15 @@ func (v *view) take(all []*response, prefix string, f fields) {
 		f[prefix+"recent"] = v.recents
 		f[prefix+"flags list"] = v.list
 	}
+	v.addFlags(prefix, f)
+}
+
+// addFlags adds the flags that the client knows to an observation.
+func (v *view) addFlags(prefix string, f fields) {
 	for _, id := range v.messages {
-		f[prefix+fmt.Sprintf("known %d", id)] = v.flags[id]
+		if flags, knows := v.flags[id]; knows {
+			f[prefix+fmt.Sprintf("known %d", id)] = cmp.Or(flags, "none")
+		}
 	}
 }
 

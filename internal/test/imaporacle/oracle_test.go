@@ -23,6 +23,7 @@ type difference struct {
 	key              string
 	dovecot, fanfare string // "" if there is no such field
 	a, b             fields // of Dovecot and of Fanfare
+	combined         fields // the result of SEARCH, if Dovecot's answers to single keys are combined
 }
 
 func (d *difference) String() string {
@@ -59,10 +60,19 @@ func run(ctx context.Context, servers [2]*server, commands []command) (c *compar
 		}
 		c.compared++
 		ends := false
+		var combined fields
 		for _, key := range slices.Sorted(maps.Keys(merged(seen[0], seen[1]))) {
 			d := &difference{step: i, command: &commands[i], key: key, dovecot: seen[0][key], fanfare: seen[1][key], a: seen[0], b: seen[1]}
 			if d.dovecot == d.fanfare {
 				continue
+			}
+			if isSearchResult(key) && d.statuses() == "OK OK" {
+				if combined == nil {
+					if combined, err = c.combine(&commands[i]); err != nil {
+						return c, nil, fmt.Errorf("command %d, %s: %w", i+1, &commands[i], err)
+					}
+				}
+				d.combined = combined
 			}
 			r := explain(d)
 			if r == nil {
@@ -109,7 +119,7 @@ func (c *comparison) step(cmd *command) (seen [2]fields, err error) {
 			return seen, fmt.Errorf("%s: %w", c.servers[s].name, err)
 		}
 	}
-	return seen, nil
+	return seen, c.learn(seen, cmd)
 }
 
 func (c *comparison) send(s int, cmd *command) (fields, error) {
@@ -117,7 +127,7 @@ func (c *comparison) send(s int, cmd *command) (fields, error) {
 	v := c.views[s][cmd.on]
 	parts := make([]string, len(cmd.parts))
 	for i, part := range cmd.parts {
-		parts[i] = strings.NewReplacer("$H", strconv.FormatUint(v.mark, 10), "$N", strconv.FormatUint(v.mark+1, 10)).Replace(part)
+		parts[i] = v.withMarks(part)
 	}
 	for _, one := range c.views[s] {
 		one.before = maps.Clone(one.modSeqs)
@@ -159,22 +169,71 @@ func (c *comparison) send(s int, cmd *command) (fields, error) {
 	if err := c.exchange(s, 1-cmd.on, []string{"NOOP"}, "other: ", f); err != nil {
 		return nil, err
 	}
-	for on := range c.views[s] {
-		if err := c.learnUIDs(s, on); err != nil {
-			return nil, err
-		}
-	}
 	return f, nil
 }
 
-// learnUIDs asks for UIDs that a client with QRESYNC does not know. VANISHED names UIDs, so a client without them cannot tell which message is
-// gone. A server must send UIDs only in FETCH responses to commands with UIDs, so they are not part of the observation.
-func (c *comparison) learnUIDs(s, on int) error {
-	v := c.views[s][on]
-	if !v.qresync || !slices.ContainsFunc(v.messages, func(id int) bool { return v.uids[id] == "" }) {
-		return nil
+// learn asks for what only one of two clients knows. A client with QRESYNC needs the UIDs of all messages, because VANISHED names UIDs. A server
+// sends flags and ModSeqs that do not change with some commands, and the other one does not; the clients ask for those, so that the state of both
+// servers can be compared from now on. The responses are not part of the observation, except that known flags are.
+func (c *comparison) learn(seen [2]fields, cmd *command) error {
+	for on := range c.conns[0] {
+		prefix := ""
+		if on != cmd.on {
+			prefix = "other: "
+		}
+		views := [2]*view{c.views[0][on], c.views[1][on]}
+		if !slices.Equal(views[0].messages, views[1].messages) { // it is a difference
+			continue
+		}
+		for s, v := range views {
+			if v.qresync && slices.ContainsFunc(v.messages, func(id int) bool { return v.uids[id] == "" }) {
+				if _, err := c.ask(s, on, "FETCH 1:* UID"); err != nil {
+					return err
+				}
+			}
+			var flags, modSeqs []string
+			for i, id := range v.messages {
+				if _, knows := v.flags[id]; !knows && has(views[1-s].flags, id) {
+					flags = append(flags, strconv.Itoa(i+1))
+				}
+				if _, knows := v.modSeqs[id]; !knows && has(views[1-s].modSeqs, id) {
+					modSeqs = append(modSeqs, strconv.Itoa(i+1))
+				}
+			}
+			for item, set := range map[string][]string{"FLAGS": flags, "MODSEQ": modSeqs} {
+				if len(set) == 0 {
+					continue
+				}
+				if _, err := c.ask(s, on, "FETCH "+strings.Join(set, ",")+" "+item); err != nil {
+					return err
+				}
+			}
+			if len(flags) > 0 {
+				v.addFlags(prefix, seen[s])
+			}
+		}
 	}
-	return c.exchange(s, on, []string{"FETCH 1:* UID"}, "", fields{})
+	return nil
+}
+
+// ask sends a command that is not part of the script. The client learns from the responses.
+func (c *comparison) ask(s, on int, text string) ([]*response, error) {
+	all, err := c.conns[s][on].ask(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.servers[s].name, err)
+	}
+	c.views[s][on].take(all, "", fields{})
+	return all, nil
+}
+
+func has[V any](m map[int]V, id int) bool {
+	_, is := m[id]
+	return is
+}
+
+// withMarks puts ModSeqs into a command.
+func (v *view) withMarks(part string) string {
+	return strings.NewReplacer("$H", strconv.FormatUint(v.mark, 10), "$N", strconv.FormatUint(v.mark+1, 10)).Replace(part)
 }
 
 // exchange sends a command and adds what the client sees. It connects if there is no connection.

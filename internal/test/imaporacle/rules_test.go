@@ -3,9 +3,7 @@
 package imaporacle
 
 import (
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -76,49 +74,46 @@ func withoutMark(attributes string) string {
 	return strings.Join(slices.DeleteFunc(strings.Fields(attributes), func(a string) bool { return a == `\Marked` || a == `\UnMarked` }), " ")
 }
 
-// withoutUse returns the attributes of LIST without marks and special uses.
-func withoutUse(attributes string) string {
-	return strings.Join(slices.DeleteFunc(strings.Fields(withoutMark(attributes)), func(a string) bool {
-		return slices.Contains(defaults, strings.TrimPrefix(a, `\`))
-	}), " ")
+// uses splits the attributes of LIST and LSUB into special uses and the rest, without marks.
+func uses(attributes string) (use, rest string) {
+	is := func(a string) bool { return slices.Contains(defaults, strings.TrimPrefix(a, `\`)) }
+	all := strings.Fields(withoutMark(attributes))
+	rest = strings.Join(slices.DeleteFunc(slices.Clone(all), is), " ")
+	return strings.Join(slices.DeleteFunc(all, func(a string) bool { return !is(a) }), " "), rest
 }
 
-// negatedFlags are keys that Dovecot makes into one: NOT (A B), and OR NOT A NOT B.
-var negatedFlags = regexp.MustCompile(`NOT \((?:ANSWERED|DELETED|DRAFT|FLAGGED|RECENT|SEEN) (?:ANSWERED|DELETED|DRAFT|FLAGGED|RECENT|SEEN)\)|` +
-	`OR (?:UNANSWERED|UNDELETED|UNDRAFT|UNFLAGGED|UNSEEN|OLD|NOT [A-Z]+) (?:UNANSWERED|UNDELETED|UNDRAFT|UNFLAGGED|UNSEEN|OLD|NOT [A-Z]+)`)
+// useMoved reports whether responses for a name differ in the special use: in Dovecot, the use is that of the name.
+func (d *difference) useMoved() bool {
+	_, name, _ := strings.Cut(d.own(), " ")
+	ofName := ""
+	if slices.Contains(defaults, name) && name != "INBOX" {
+		ofName = `\` + name
+	}
+	use, rest := uses(d.dovecot)
+	other, otherRest := uses(d.fanfare)
+	return d.dovecot != "" && d.fanfare != "" && rest == otherRest && use == ofName && other != ofName
+}
 
-// isNegatedSearch reports whether a search has keys that Dovecot evaluates without regard to NOT: two limits of one kind, a ModSeq above the
-// highest one (it finds nothing), and several flags (it finds too few messages).
-func (d *difference) isNegatedSearch() bool {
-	if !d.is("SEARCH", "UID SEARCH") || !slices.Contains([]string{"SEARCH", "ESEARCH ALL", "ESEARCH COUNT", "ESEARCH MIN", "ESEARCH MAX"}, d.key) {
+// isCombined reports whether Fanfare finds what Dovecot's answers to single keys give, and Dovecot finds something else.
+func (d *difference) isCombined() bool {
+	if d.combined == nil {
 		return false
 	}
-	words := " " + strings.NewReplacer("(", " ", ")", " ").Replace(d.text()) + " "
-	for _, limit := range []string{"SMALLER", "LARGER", "BEFORE", "SINCE", "SENTBEFORE", "SENTSINCE"} {
-		if strings.Contains(words, " NOT ") && strings.Count(words, " "+limit+" ") > 1 {
-			return true
-		}
-	}
-	if strings.Contains(words, " NOT ") && strings.Contains(words, " MODSEQ ") && slices.Contains([]string{"", "0", "()"}, d.dovecot) {
-		return true
-	}
-	return slices.ContainsFunc(negatedFlags.FindAllString(d.text(), -1), func(keys string) bool {
-		return strings.Contains(keys, "SEEN") || strings.Contains(keys, "DELETED")
-	}) && d.dovecotFindsFewer()
+	want := d.combined[d.key]
+	result := func(text string) string { return strings.Trim(text, "()") }
+	return result(d.fanfare) == want && result(d.dovecot) != want
 }
 
-// dovecotFindsFewer reports whether the messages that Dovecot finds can be a part of those that Fanfare finds.
-func (d *difference) dovecotFindsFewer() bool {
-	a, _ := strconv.Atoi(d.dovecot)
-	b, _ := strconv.Atoi(d.fanfare)
-	switch d.key {
-	case "ESEARCH COUNT", "ESEARCH MAX":
-		return a < b
-	case "ESEARCH MIN":
-		return d.dovecot == "" || a > b
+// expunges reports whether the command removes messages from the selected mailbox.
+func (d *difference) expunges() bool {
+	for _, f := range []fields{d.a, d.b} {
+		for key := range f {
+			if d.is("EXPUNGE", "UID EXPUNGE", "MOVE", "UID MOVE") && strings.HasPrefix(key, "message ") && strings.HasSuffix(key, " expunged") {
+				return true
+			}
+		}
 	}
-	all := strings.Fields(strings.Trim(d.fanfare, "()"))
-	return !slices.ContainsFunc(strings.Fields(strings.Trim(d.dovecot, "()")), func(n string) bool { return !slices.Contains(all, n) })
+	return false
 }
 
 var rules = []rule{
@@ -131,22 +126,6 @@ var rules = []rule{
 		},
 	},
 	{
-		name: "flags that one client knows",
-		rfc:  "RFC 3501, section 7", sentence: "The client MUST be prepared to accept any response at all times.",
-		why: "A client can know the flags of a message that the other has not seen yet. Flags that both know are compared.",
-		applies: func(d *difference) bool {
-			return strings.HasPrefix(d.own(), "known ") && (d.dovecot == "" || d.fanfare == "")
-		},
-	},
-	{
-		name: "first MODSEQ",
-		rfc:  "RFC 3501, section 7", sentence: "The client MUST be prepared to accept any response at all times.",
-		why: "The ModSeq of a message is new to one client, because the other server has sent it earlier. Later ones are compared with it.",
-		applies: func(d *difference) bool {
-			return d.item() == "MODSEQ" && (d.dovecot == "new" || d.fanfare == "new") && d.dovecot != "" && d.fanfare != ""
-		},
-	},
-	{
 		name: "HIGHESTMODSEQ of SELECT",
 		rfc:  "RFC 4551, section 3.1.1", sentence: "A server supporting the persistent storage of mod-sequences for the mailbox MUST send the OK untagged response including HIGHESTMODSEQ response code with every successful SELECT or EXAMINE command",
 		why: "Dovecot sends it only after CONDSTORE was used.",
@@ -155,14 +134,22 @@ var rules = []rule{
 		},
 	},
 	{
-		name: "status of the mailbox without SELECT",
-		rfc:  "RFC 3501, section 7", sentence: "The client MUST be prepared to accept any response at all times.",
-		why: "With QRESYNC, Dovecot sends HIGHESTMODSEQ also after other commands. The servers send PERMANENTFLAGS at different times after the keywords change; FLAGS is compared after each command.",
+		name: "HIGHESTMODSEQ after SELECT",
+		rfc:  "RFC 7162, section 6", sentence: "The client MUST update its copy of the HIGHESTMODSEQ value whenever the server sends a subsequent HIGHESTMODSEQ OK response code.",
+		why: "With QRESYNC, Dovecot sends it after many commands. Section 3.2.7 asks for it only if a command has expunged a message: that is compared.",
 		applies: func(d *difference) bool {
-			if d.own() == "untagged OK PERMANENTFLAGS" {
-				return !d.is("SELECT", "EXAMINE") && (d.dovecot == "" || d.fanfare == "")
+			if d.fanfare != "" || d.is("SELECT", "EXAMINE") {
+				return false
 			}
-			return (d.own() == "untagged OK HIGHESTMODSEQ" || d.own() == "code" && d.dovecot == "HIGHESTMODSEQ") && d.fanfare == ""
+			return d.own() == "untagged OK HIGHESTMODSEQ" || d.own() == "code" && d.dovecot == "HIGHESTMODSEQ" && (d.prefix() != "" || !d.expunges())
+		},
+	},
+	{
+		name: "PERMANENTFLAGS after SELECT",
+		rfc:  "RFC 3501, section 7.1.1", sentence: "The untagged form indicates an information-only message; the nature of the information MAY be indicated by a response code.",
+		why: "The servers send it at different times after the keywords change. FLAGS is compared after each command.",
+		applies: func(d *difference) bool {
+			return d.own() == "untagged OK PERMANENTFLAGS" && !d.is("SELECT", "EXAMINE") && (d.dovecot == "" || d.fanfare == "")
 		},
 	},
 	{
@@ -261,12 +248,10 @@ var rules = []rule{
 		ends: true,
 	},
 	{
-		name: "special use of a renamed mailbox",
+		name: "special use of a mailbox that was renamed or deleted",
 		rfc:  "RFC 6154, section 2", sentence: "An IMAP server that supports this extension MAY include any or all of the following attributes in responses to the non-extended IMAP LIST command.",
-		why: "The use moves with the mailbox. In Dovecot, it belongs to the name. The other attributes are compared.",
-		applies: func(d *difference) bool {
-			return d.is("LIST") && d.dovecot != "" && withoutMark(d.dovecot) == withoutUse(d.fanfare) && !slices.Contains(defaults, strings.TrimPrefix(d.key, "LIST "))
-		},
+		why:     "The use belongs to the mailbox. In Dovecot, it belongs to the name, also in LSUB if the mailbox does not exist. The other attributes are compared.",
+		applies: func(d *difference) bool { return d.is("LIST", "LSUB") && d.useMoved() },
 	},
 	{
 		name: "root of LIST",
@@ -303,8 +288,8 @@ var rules = []rule{
 	{
 		name: "NOT in SEARCH",
 		rfc:  "RFC 3501, section 6.4.4", sentence: "Messages that do not match the specified search key.",
-		why:     "Dovecot simplifies some keys without regard to NOT: NOT (SEEN DRAFT) finds nothing if all messages are seen, NOT SMALLER 300 NOT SMALLER 400 finds what NOT SMALLER 300 finds, and NOT MODSEQ finds nothing if the number is above the highest ModSeq.",
-		applies: (*difference).isNegatedSearch,
+		why:     "Dovecot simplifies some keys without regard to NOT: NOT (SEEN DRAFT) finds nothing if all messages are seen, NOT SMALLER 300 NOT SMALLER 400 finds what NOT SMALLER 300 finds, and NOT MODSEQ finds nothing if the number is above the highest ModSeq. Dovecot's own answers to the single keys, combined by the test, must give the result of Fanfare.",
+		applies: (*difference).isCombined,
 	},
 	{
 		name: "last octet of a header",

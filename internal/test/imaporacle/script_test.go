@@ -196,7 +196,6 @@ func (w *writer) mailboxes(on int) {
 		if w.hasChildren(name) && w.IntN(8) > 0 {
 			return
 		}
-		w.unsubscribe(on, name)
 		w.add(on, "DELETE", quote(name))
 		if name != "INBOX" {
 			delete(w.boxes, name)
@@ -223,15 +222,6 @@ func (w *writer) mailboxes(on int) {
 	}
 }
 
-// unsubscribe ends the subscriptions of a mailbox and of those in it, because those of Fanfare do not outlive a mailbox (decision 38).
-func (w *writer) unsubscribe(on int, name string) {
-	for _, other := range w.names() {
-		if other != "INBOX" && (other == name || strings.HasPrefix(other, name+"/")) {
-			w.add(on, "UNSUBSCRIBE", quote(other))
-		}
-	}
-}
-
 // closed notes that a mailbox does not exist any more.
 func (w *writer) closed(name string) {
 	for on := range w.open {
@@ -253,7 +243,6 @@ func (w *writer) rename(on int) {
 	case w.IntN(6) == 0:
 		to = w.one(w.names()...)
 	}
-	w.unsubscribe(on, from)
 	w.add(on, "RENAME", quote(from)+" "+quote(to))
 	box := w.boxes[from]
 	if box == nil || w.boxes[to] != nil || strings.HasPrefix(to, from+"/") {
