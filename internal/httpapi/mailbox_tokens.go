@@ -4,14 +4,17 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mailbox"
+	"fanfare.dev/fanfare/internal/people"
 )
 
 // MailboxTokens makes the tokens with which pages open mailboxes by JMAP.
@@ -24,7 +27,7 @@ type MailboxTokens interface {
 func (a *API) mailboxTokenRoutes() {
 	create := huma.Operation{OperationID: "create-mailbox-token", Method: http.MethodPost, Path: "/v1/mailboxes/{address}/tokens", Tags: []string{"mailboxes"},
 		Summary: "Create a token with which a page opens a mailbox", Parameters: []*huma.Param{param("address", "mail address of the subscriber"), service()}}
-	create.Description = "Your backend requests a token for a person who is signed in, and gives it to the page, which sends it to JMAP as a Bearer token. It is valid for one mailbox, for pages of the named origins, and until it expires; it cannot be revoked. If the subscriber has no mailbox, it is created."
+	create.Description = "Your backend requests a token for a person who is signed in, and gives it to the page, which sends it to JMAP as a Bearer token. It is valid for one mailbox, for pages of the named origins, and until it expires; it cannot be revoked. The audit log has an entry for each token, without the token. If the subscriber has no mailbox, it is created."
 	create.RequestBody = body[wire.MailboxTokenRequest](a, "The origins and the lifetime of the token", "application/json")
 	create.RequestBody.Required = false
 	replies[wire.MailboxToken](a, &create, http.StatusCreated, "The token", "application/json")
@@ -52,6 +55,11 @@ func (a *API) createMailboxToken(x *responseWriter, r *http.Request, c caller) e
 	if err != nil {
 		return err
 	}
+	detail := &audit.Detail{Fields: []audit.FieldChange{{Field: "expires_at", New: until.Format(time.RFC3339)}}}
+	if len(in.Origins) > 0 {
+		detail.Fields = append(detail.Fields, audit.FieldChange{Field: "origins", New: strings.Join(in.Origins, ", ")})
+	}
+	a.note(r.Context(), audit.Operation{Service: of.Service, Action: "create", Kind: "mailbox-token", Name: people.SubscriberID(of.ID)}, detail)
 	x.Header().Set("Cache-Control", "no-store")
 	return httpio.WriteJSON(x, http.StatusCreated, "application/json", wire.MailboxToken{Token: token, User: of.Address, ExpiresAt: until})
 }

@@ -27,6 +27,15 @@ func TestPagesAndProgramsOpenMailboxesByJMAP(t *testing.T) {
 	if err := json.Unmarshal([]byte(s.must(201, "POST", path, "application/json", `{"origins":["https://app.example.org"],"lifetime":"15m"}`)), &made); err != nil || made.User != "joe@example.org" {
 		t.Fatalf("%+v, %v", made, err)
 	}
+	entries := s.must(200, "GET", "/v1/audit?kind=mailbox-token", "", "")
+	for _, want := range []string{`"create"`, `"expires_at"`, `"https://app.example.org"`, `"news"`} {
+		if !strings.Contains(entries, want) {
+			t.Errorf("the audit log of tokens has no %s: %s", want, entries)
+		}
+	}
+	if strings.Count(entries, `"mailbox-token"`) != 1 || strings.Contains(entries, made.Token) || strings.Contains(entries, "joe@") {
+		t.Errorf("the audit log must have one entry for one token, without the token and the address: %s", entries)
+	}
 	var password struct{ Password string }
 	if err := json.Unmarshal([]byte(s.must(201, "POST", "/v1/mailboxes/joe@example.org/app-passwords", "application/json", `{}`)), &password); err != nil {
 		t.Fatal(err)
