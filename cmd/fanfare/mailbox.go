@@ -17,7 +17,7 @@ over SMTP.`}
 address of the mailbox as its user name and an app password. Create one for each program,
 so that you can revoke it alone.`}
 	password.AddCommand(c.passwordCreateCommand(), c.passwordListCommand(), c.passwordRevokeCommand())
-	command.AddCommand(password, c.mailboxListCommand(), c.mailboxShowCommand(), c.mailboxCreateCommand(), c.mailboxQuotaCommand(),
+	command.AddCommand(password, c.mailboxAliasCommand(), c.mailboxListCommand(), c.mailboxShowCommand(), c.mailboxCreateCommand(), c.mailboxQuotaCommand(),
 		c.mailboxDisableCommand(true), c.mailboxDisableCommand(false), c.mailboxRemoveCommand(),
 		c.mailboxExportCommand(), c.mailboxImportCommand(), c.mailboxDNSCommand())
 	return command

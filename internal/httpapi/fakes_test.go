@@ -361,6 +361,16 @@ func (boxes) Import(_ context.Context, _, _ string, next func() (*PersonalLine, 
 
 func (boxes) Remove(context.Context, string, string) (a mailbox.Account, err error) { return a, nil }
 
+func (boxes) Aliases(context.Context, string, string) ([]mailbox.Alias, error) { return nil, nil }
+
+func (boxes) AddAlias(context.Context, string, string, string) (of mailbox.Account, made mailbox.Alias, added bool, err error) {
+	return of, made, true, nil
+}
+
+func (boxes) RemoveAlias(context.Context, string, string, string) (of mailbox.Account, err error) {
+	return of, nil
+}
+
 func (w *world) Parked(context.Context) ([]fanfare.Parked, error) {
 	return []fanfare.Parked{{ID: "p1"}}, nil
 }

@@ -62,6 +62,7 @@ type PersonalWaiting struct {
 // A PersonalMailbox is the mailbox of an address of the person. Its messages follow as lines of their own.
 type PersonalMailbox struct {
 	Address      string             `json:"address" doc:"address of the mailbox"`
+	Aliases      []string           `json:"aliases,omitempty" doc:"further addresses of the mailbox"`
 	CreatedAt    time.Time          `json:"created_at" doc:"when it was created"`
 	Folders      []PersonalFolder   `json:"folders" doc:"its folders"`
 	AppPasswords []wire.AppPassword `json:"app_passwords" doc:"the app passwords, without the passwords themselves"`

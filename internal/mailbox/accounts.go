@@ -23,7 +23,8 @@ func (e *namedError) Unwrap() []error { return []error{e.user, e.name} }
 
 func named(name error, user *fanfare.Error) error { return &namedError{name, user} }
 
-// Create creates the account of an owner with its default mailboxes, and returns it. An account that exists is returned as it is.
+// Create creates the account of an owner with its default mailboxes, and returns it. An account that exists is returned as it is. It fails with a
+// fanfare.Conflict error if the address is an alias of another account.
 func (s *Store) Create(ctx context.Context, of Owner) (Account, error) {
 	if a, err := s.Account(ctx, of.ID); err == nil {
 		return a, nil
@@ -31,10 +32,11 @@ func (s *Store) Create(ctx context.Context, of Owner) (Account, error) {
 	var result Account
 	err := s.queue.do(ctx, &change{create: []Owner{of}, run: func(u *unit) error {
 		a, err := u.account(of.ID)
-		if err == nil {
-			result = a.Account
+		if err != nil {
+			return err
 		}
-		return err
+		result = a.Account
+		return u.checkNoAlias(&a.Owner)
 	}})
 	return result, err
 }
@@ -213,7 +215,7 @@ func (s *Store) Remove(ctx context.Context, id AccountID) error {
 		if err := session.Each("uploads_of", count(0), int64(id)); err != nil {
 			return err
 		}
-		for _, statement := range []string{"credentials_clear", "mailboxes_clear", "messages_clear", "removed_clear", "removed_mailboxes_clear", "threads_clear", "uploads_clear", "records_clear", "inbox_messages_clear", "account_remove"} {
+		for _, statement := range []string{"credentials_clear", "mailboxes_clear", "messages_clear", "removed_clear", "removed_mailboxes_clear", "threads_clear", "uploads_clear", "records_clear", "aliases_clear", "inbox_messages_clear", "account_remove"} {
 			if err := session.Run(statement, int64(id)); err != nil {
 				return err
 			}

@@ -30,6 +30,10 @@ func ExportAccount(ctx context.Context, store *mailbox.Store, account *mailbox.A
 	if err != nil {
 		return err
 	}
+	aliases, err := store.Aliases(ctx, account.ID)
+	if err != nil {
+		return err
+	}
 	line := &httpapi.PersonalMailbox{Address: account.Address, CreatedAt: account.CreatedAt, Folders: []httpapi.PersonalFolder{}, AppPasswords: []wire.AppPassword{}}
 	for i := range folders {
 		m := &folders[i]
@@ -38,6 +42,9 @@ func ExportAccount(ctx context.Context, store *mailbox.Store, account *mailbox.A
 	for i := range passwords {
 		p := &passwords[i]
 		line.AppPasswords = append(line.AppPasswords, wire.AppPassword{ID: fmt.Sprintf("app-%d", p.ID), Name: p.Name, CreatedAt: p.CreatedAt, UsedAt: p.UsedAt})
+	}
+	for i := range aliases {
+		line.Aliases = append(line.Aliases, aliases[i].Address)
 	}
 	if err := visit(&httpapi.PersonalLine{Type: "mailbox", Mailbox: line}); err != nil {
 		return err

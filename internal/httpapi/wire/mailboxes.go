@@ -27,6 +27,17 @@ type AppPasswordList struct {
 	AppPasswords []AppPassword `json:"app_passwords" doc:"the app passwords, without the passwords themselves"`
 }
 
+// A MailboxAlias is a further address of a mailbox.
+type MailboxAlias struct {
+	Address   string    `json:"address" doc:"the alias, in lower case"`
+	CreatedAt time.Time `json:"created_at" doc:"time of its creation"`
+}
+
+// MailboxAliasList has the aliases of a mailbox, in the order of their addresses.
+type MailboxAliasList struct {
+	Aliases []MailboxAlias `json:"aliases" doc:"the aliases"`
+}
+
 // A MailboxTokenRequest says which pages may use a token, and for how long.
 type MailboxTokenRequest struct {
 	Origins  []string `json:"origins,omitempty" maxItems:"10" doc:"origins of the pages that may use the token, such as https://app.example.org; without any, only programs that are no browsers may use it"`

@@ -42,6 +42,7 @@ type identity struct {
 	Text    string         `json:"textSignature"`
 	HTML    string         `json:"htmlSignature"`
 	Default bool           `json:"default,omitempty"` // the server made it: it has the address of the account, and stays
+	Alias   bool           `json:"alias,omitempty"`   // the server made it for an alias, and removes it with the alias
 }
 
 // parseIdentity reads an identity of an account.
@@ -56,7 +57,7 @@ func parseIdentity(r *mailbox.Record, of *mailbox.Account) (i identity, err erro
 }
 
 func (i *identity) object(id mailbox.RecordID) map[string]any {
-	object := map[string]any{"id": recordID(identityPrefix, id), "name": i.Name, "email": i.Email, "replyTo": nil, "bcc": nil, "textSignature": i.Text, "htmlSignature": i.HTML, "mayDelete": !i.Default}
+	object := map[string]any{"id": recordID(identityPrefix, id), "name": i.Name, "email": i.Email, "replyTo": nil, "bcc": nil, "textSignature": i.Text, "htmlSignature": i.HTML, "mayDelete": !i.Default && !i.Alias}
 	if i.ReplyTo != nil {
 		object["replyTo"] = i.ReplyTo
 	}
@@ -66,12 +67,12 @@ func (i *identity) object(id mailbox.RecordID) map[string]any {
 	return object
 }
 
-// check checks an identity of an account.
-func (i *identity) check(of *mailbox.Account) *core.SetError {
+// check checks an identity of an account with some addresses.
+func (i *identity) check(own []string) *core.SetError {
 	control := func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 	switch {
-	case !submission.Same(i.Email, of.Address):
-		return &core.SetError{Type: core.SetForbiddenFrom, Description: fmt.Sprintf("the email of an identity must be %s, the address of the account", of.Address)}
+	case !submission.Has(own, i.Email):
+		return &core.SetError{Type: core.SetForbiddenFrom, Description: fmt.Sprintf("the email of an identity must be %s, the address of the account, or one of its aliases", own[0])}
 	case len(i.Name) > maxIdentityName || strings.ContainsFunc(i.Name, control):
 		return core.Invalid(fmt.Sprintf("name must have at most %d bytes and no control characters", maxIdentityName), "name")
 	case len(i.Text) > maxSignature:
@@ -100,33 +101,99 @@ func (i *identity) body() string {
 	return string(text)
 }
 
-// identities returns the identities of an account with their records. The first call for an account makes one with its address.
-func (m *Methods) identities(ctx context.Context, c *core.Call) (of mailbox.Account, list []identity, records []mailbox.Record, state mailbox.ModSeq, err error) {
+// accountIdentities are the identities of an account.
+type accountIdentities struct {
+	of      mailbox.Account
+	own     []string // addresses of the account: its own, followed by its aliases
+	list    []identity
+	records []mailbox.Record // of list
+	state   mailbox.ModSeq
+}
+
+// identities returns the identities of an account. There is one for its address, which the first call for an account makes, and at least one for each
+// alias. The identity that the server made for an alias is removed after the alias was removed.
+func (m *Methods) identities(ctx context.Context, c *core.Call) (*accountIdentities, error) {
+	all, err := m.readIdentities(ctx, c)
+	if err != nil || !all.needUpdate() {
+		return all, err
+	}
+	m.identityUpdate.Lock() // so that two calls do not make the same identity
+	defer m.identityUpdate.Unlock()
+	if all, err = m.readIdentities(ctx, c); err != nil {
+		return nil, err
+	}
+	for i := range all.list {
+		if all.isLeft(i) {
+			err := m.store.RemoveRecord(ctx, all.of.ID, mailbox.IdentityRecord, all.records[i].ID)
+			if err != nil && !errors.Is(err, mailbox.ErrNoRecord) {
+				return nil, accountError(err)
+			}
+		}
+	}
+	for i, address := range all.own {
+		if all.has(i) {
+			continue
+		}
+		made, most := identity{Email: address, Default: i == 0, Alias: i > 0}, 0
+		if i == 0 {
+			most = 1
+		}
+		_, err := m.store.AddRecord(ctx, all.of.ID, mailbox.IdentityRecord, false, made.body(), most)
+		if err != nil && !errors.Is(err, mailbox.ErrTooMany) { // another call made it
+			return nil, accountError(err)
+		}
+	}
+	return m.readIdentities(ctx, c)
+}
+
+// readIdentities reads the stored identities of an account.
+func (m *Methods) readIdentities(ctx context.Context, c *core.Call) (*accountIdentities, error) {
 	id, records, state, err := m.records(ctx, c, mailbox.IdentityRecord)
 	if err != nil {
-		return of, nil, nil, 0, err
+		return nil, err
 	}
-	if of, err = m.store.Account(ctx, id); err != nil {
-		return of, nil, nil, 0, accountError(err)
+	all := &accountIdentities{records: records, state: state}
+	if all.of, err = m.store.Account(ctx, id); err != nil {
+		return nil, accountError(err)
 	}
-	if len(records) == 0 {
-		first := identity{Email: of.Address, Default: true}
-		_, err := m.store.AddRecord(ctx, id, mailbox.IdentityRecord, false, first.body(), 1)
-		if err != nil && !errors.Is(err, mailbox.ErrTooMany) { // another call made it
-			return of, nil, nil, 0, accountError(err)
-		}
-		if _, records, state, err = m.records(ctx, c, mailbox.IdentityRecord); err != nil {
-			return of, nil, nil, 0, err
-		}
+	if all.own, err = m.store.Addresses(ctx, id); err != nil {
+		return nil, accountError(err)
 	}
 	for i := range records {
-		one, err := parseIdentity(&records[i], &of)
+		one, err := parseIdentity(&records[i], &all.of)
 		if err != nil {
-			return of, nil, nil, 0, err
+			return nil, err
 		}
-		list = append(list, one)
+		all.list = append(all.list, one)
 	}
-	return of, list, records, state, nil
+	return all, nil
+}
+
+// has reports whether an address of the account has an identity. The first one that is stored is that of the own address.
+func (a *accountIdentities) has(address int) bool {
+	if address == 0 {
+		return len(a.list) > 0
+	}
+	return slices.ContainsFunc(a.list, func(one identity) bool { return submission.Same(one.Email, a.own[address]) })
+}
+
+// isLeft reports whether an identity was made for an alias that does not exist any more.
+func (a *accountIdentities) isLeft(i int) bool {
+	return a.list[i].Alias && !submission.Has(a.own[1:], a.list[i].Email)
+}
+
+func (a *accountIdentities) needUpdate() bool {
+	for i := range a.own {
+		if !a.has(i) {
+			return true
+		}
+	}
+	for i := range a.list {
+		if a.isLeft(i) {
+			return true
+		}
+	}
+	return false
 }
 
 // identityGet is Identity/get (section 6.1).
@@ -134,10 +201,11 @@ func (m *Methods) identityGet(ctx context.Context, c *core.Call, a *core.GetArgu
 	if err := a.Check(c, identityProperties); err != nil {
 		return nil, err
 	}
-	_, list, records, state, err := m.identities(ctx, c)
+	all, err := m.identities(ctx, c)
 	if err != nil {
 		return nil, err
 	}
+	list, records, state := all.list, all.records, all.state
 	r := &core.GetResult{AccountID: a.AccountID, State: StateOf(state), List: []any{}, NotFound: []core.ID{}}
 	if a.IDs == nil {
 		for i := range list {
@@ -158,6 +226,9 @@ func (m *Methods) identityGet(ctx context.Context, c *core.Call, a *core.GetArgu
 
 // identityChanges is Identity/changes (section 6.2).
 func (m *Methods) identityChanges(ctx context.Context, c *core.Call, a *core.ChangesArguments) (any, error) {
+	if _, err := m.identities(ctx, c); err != nil { // aliases may have changed
+		return nil, err
+	}
 	return m.recordChanges(ctx, c, a, mailbox.IdentityRecord, identityPrefix, func(*mailbox.Record) bool { return true })
 }
 
@@ -166,16 +237,17 @@ func (m *Methods) identitySet(ctx context.Context, c *core.Call, a *core.SetArgu
 	if err := a.Check(c); err != nil {
 		return nil, err
 	}
-	of, _, _, state, err := m.identities(ctx, c)
+	all, err := m.identities(ctx, c)
 	if err != nil {
 		return nil, err
 	}
+	of, state := &all.of, all.state
 	if err := checkModSeq(a.IfInState, state); err != nil {
 		return nil, err
 	}
 	r := &core.SetResult{AccountID: a.AccountID, OldState: StateOf(state)}
 	for _, member := range a.Create {
-		object, failed, err := m.createIdentity(ctx, &of, member.Value)
+		object, failed, err := m.createIdentity(ctx, all, member.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -192,7 +264,7 @@ func (m *Methods) identitySet(ctx context.Context, c *core.Call, a *core.SetArgu
 			r.DidNotUpdate(name, &core.SetError{Type: core.SetWillDestroy})
 			continue
 		}
-		err := m.updateIdentity(ctx, c, &of, name, member.Value)
+		err := m.updateIdentity(ctx, c, all, name, member.Value)
 		if failed := recordError(err); failed != nil {
 			r.DidNotUpdate(name, failed)
 		} else if err != nil {
@@ -202,7 +274,7 @@ func (m *Methods) identitySet(ctx context.Context, c *core.Call, a *core.SetArgu
 		}
 	}
 	for _, name := range a.Destroy {
-		err := m.destroyIdentity(ctx, c, &of, name)
+		err := m.destroyIdentity(ctx, c, of, name)
 		if failed := recordError(err); failed != nil {
 			r.DidNotDestroy(name, failed)
 		} else if err != nil {
@@ -258,7 +330,7 @@ func (i *identity) apply(properties core.Object, record *identityRecord) {
 	}
 }
 
-func (m *Methods) createIdentity(ctx context.Context, of *mailbox.Account, text json.RawMessage) (map[string]any, *core.SetError, error) {
+func (m *Methods) createIdentity(ctx context.Context, all *accountIdentities, text json.RawMessage) (map[string]any, *core.SetError, error) {
 	properties, err := core.ParseObject(text)
 	if err != nil {
 		return nil, core.Invalid("the identity cannot be read"), nil
@@ -272,10 +344,10 @@ func (m *Methods) createIdentity(ctx context.Context, of *mailbox.Account, text 
 	}
 	var made identity
 	made.apply(properties, &record)
-	if failed := made.check(of); failed != nil {
+	if failed := made.check(all.own); failed != nil {
 		return nil, failed, nil
 	}
-	stored, err := m.store.AddRecord(ctx, of.ID, mailbox.IdentityRecord, false, made.body(), maxIdentities)
+	stored, err := m.store.AddRecord(ctx, all.of.ID, mailbox.IdentityRecord, false, made.body(), maxIdentities)
 	if failed := recordError(err); failed != nil {
 		return nil, failed, nil
 	}
@@ -299,7 +371,7 @@ func identityNumber(c *core.Call, name core.ID) (mailbox.RecordID, error) {
 	return mailbox.RecordID(n), nil
 }
 
-func (m *Methods) updateIdentity(ctx context.Context, c *core.Call, of *mailbox.Account, name core.ID, text json.RawMessage) error {
+func (m *Methods) updateIdentity(ctx context.Context, c *core.Call, all *accountIdentities, name core.ID, text json.RawMessage) error {
 	n, err := identityNumber(c, name)
 	if err != nil {
 		return err
@@ -308,8 +380,8 @@ func (m *Methods) updateIdentity(ctx context.Context, c *core.Call, of *mailbox.
 	if err != nil {
 		return &core.SetError{Type: core.SetInvalidPatch, Description: "the patch cannot be read"}
 	}
-	_, err = m.store.EditRecord(ctx, of.ID, mailbox.IdentityRecord, n, func(r *mailbox.Record) error {
-		now, err := parseIdentity(r, of)
+	_, err = m.store.EditRecord(ctx, all.of.ID, mailbox.IdentityRecord, n, func(r *mailbox.Record) error {
+		now, err := parseIdentity(r, &all.of)
 		if err != nil {
 			return err
 		}
@@ -340,7 +412,7 @@ func (m *Methods) updateIdentity(ctx context.Context, c *core.Call, of *mailbox.
 			return failed
 		}
 		now.apply(changed, &record)
-		if failed := now.check(of); failed != nil && len(changed) > 0 {
+		if failed := now.check(all.own); failed != nil && len(changed) > 0 {
 			return failed
 		}
 		r.Body = now.body()
@@ -359,8 +431,8 @@ func (m *Methods) destroyIdentity(ctx context.Context, c *core.Call, of *mailbox
 		if err != nil {
 			return err
 		}
-		if now.Default {
-			return &core.SetError{Type: core.SetForbidden, Description: "the identity with the address of the account cannot be destroyed"}
+		if now.Default || now.Alias {
+			return &core.SetError{Type: core.SetForbidden, Description: "the identities with the address of the account and with its aliases cannot be destroyed"}
 		}
 		r.Removed = true
 		return nil

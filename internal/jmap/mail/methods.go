@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
@@ -38,6 +39,8 @@ type Methods struct {
 	views    views
 	messages *contentCache[*digest]
 	texts    *contentCache[searchedText]
+
+	identityUpdate sync.Mutex // held while identities are made for aliases
 }
 
 // New returns the methods on a store.

@@ -16,7 +16,7 @@ import (
 // A Sender sends messages; *submission.Submitter has these methods.
 type Sender interface {
 	// Send sends a message that submission.Complete has checked. Its errors for mistakes of the sender are those of submission.Submitter.
-	Send(ctx context.Context, a *mailbox.Account, message []byte, to []string, client json.RawMessage) (mailbox.RecordID, *submission.Record, error)
+	Send(ctx context.Context, a *mailbox.Account, from string, message []byte, to []string, client json.RawMessage) (mailbox.RecordID, *submission.Record, error)
 	// Name returns the host in a new Message-ID.
 	Name() string
 }

@@ -179,7 +179,11 @@ func (m *Methods) submit(ctx context.Context, c *core.Call, id mailbox.AccountID
 	if err != nil {
 		return nil, nil, accountError(err)
 	}
-	of, number, failed, err := m.identityOf(ctx, c, &account, record.Identity)
+	own, err := m.store.Addresses(ctx, id)
+	if err != nil {
+		return nil, nil, accountError(err)
+	}
+	of, number, failed, err := m.identityOf(ctx, c, &account, own, record.Identity)
 	if failed != nil || err != nil {
 		return nil, failed, err
 	}
@@ -210,10 +214,10 @@ func (m *Methods) submit(ctx context.Context, c *core.Call, id mailbox.AccountID
 		content = append(content, "\r\n"...)
 	}
 	client := clientRecord{Identity: number, Email: email, Thread: message.Thread}
-	if client.Envelope, failed = envelopeOf(record.Envelope, content, &account, &of); failed != nil {
+	if client.Envelope, failed = envelopeOf(record.Envelope, content, own, &of); failed != nil {
 		return nil, failed, nil
 	}
-	complete, err := submission.Complete(content, account.Address, m.sender.Name(), m.clock.Now())
+	complete, err := submission.Complete(content, own, m.sender.Name(), m.clock.Now())
 	if err != nil {
 		return nil, submissionError(err, &account), nil
 	}
@@ -226,7 +230,7 @@ func (m *Methods) submit(ctx context.Context, c *core.Call, id mailbox.AccountID
 		return nil, nil, err
 	}
 	made := &submitted{client: client}
-	made.id, made.record, err = m.sender.Send(ctx, &account, complete, to, body)
+	made.id, made.record, err = m.sender.Send(ctx, &account, client.Envelope.From.Email, complete, to, body)
 	if failed := submissionError(err, &account); failed != nil {
 		return nil, failed, nil
 	}
@@ -234,7 +238,7 @@ func (m *Methods) submit(ctx context.Context, c *core.Call, id mailbox.AccountID
 }
 
 // identityOf returns an identity that may send.
-func (m *Methods) identityOf(ctx context.Context, c *core.Call, account *mailbox.Account, name core.ID) (i identity, n mailbox.RecordID, failed *core.SetError, err error) {
+func (m *Methods) identityOf(ctx context.Context, c *core.Call, account *mailbox.Account, own []string, name core.ID) (i identity, n mailbox.RecordID, failed *core.SetError, err error) {
 	unknown := core.Invalid(fmt.Sprintf("the identity %.80q does not exist", name), "identityId")
 	if n, err = identityNumber(c, name); err != nil {
 		return i, 0, unknown, nil
@@ -249,14 +253,14 @@ func (m *Methods) identityOf(ctx context.Context, c *core.Call, account *mailbox
 	if i, err = parseIdentity(&stored, account); err != nil {
 		return i, 0, nil, err
 	}
-	if !submission.Same(i.Email, account.Address) { // the account got another address
-		return i, 0, &core.SetError{Type: core.SetForbiddenFrom, Description: fmt.Sprintf("the identity has the address %s, but the account has %s", i.Email, account.Address)}, nil
+	if !submission.Has(own, i.Email) { // the account got another address, or an alias was removed
+		return i, 0, &core.SetError{Type: core.SetForbiddenFrom, Description: fmt.Sprintf("the identity has the address %s, which is not one of the account any more; use %s", i.Email, own[0])}, nil
 	}
 	return i, n, nil, nil
 }
 
 // envelopeOf checks an envelope, or makes one from the header of the message.
-func envelopeOf(given *envelope, content []byte, account *mailbox.Account, of *identity) (e envelope, failed *core.SetError) {
+func envelopeOf(given *envelope, content []byte, own []string, of *identity) (e envelope, failed *core.SetError) {
 	tree := mimetree.Parse(content)
 	if given == nil {
 		e.From = &envelopeAddress{Email: of.Email} // a message has no other sender: submission.Complete checks it
@@ -273,8 +277,8 @@ func envelopeOf(given *envelope, content []byte, account *mailbox.Account, of *i
 	switch {
 	case e.From == nil:
 		return e, core.Invalid("the envelope must have mailFrom", "envelope")
-	case !submission.Same(e.From.Email, account.Address):
-		return e, &core.SetError{Type: core.SetForbiddenMailFrom, Description: fmt.Sprintf("mailFrom must be %s, the address of the account", account.Address)}
+	case !submission.Has(own, e.From.Email):
+		return e, &core.SetError{Type: core.SetForbiddenMailFrom, Description: fmt.Sprintf("mailFrom must be %s, the address of the account, or one of its aliases", own[0])}
 	case len(e.Recipients) == 0:
 		return e, &core.SetError{Type: core.SetNoRecipients, Description: "the message has no recipients"}
 	case len(e.Recipients) > maxRecipients:

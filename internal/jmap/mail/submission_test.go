@@ -81,6 +81,62 @@ func TestRFC8621Section6IdentitiesHaveTheAddressOfTheAccount(t *testing.T) {
 // submissionAge is the age at which the store removes submissions.
 const submissionAge = 30 * 24 * time.Hour
 
+func TestRFC8621Section6AliasesHaveIdentities(t *testing.T) {
+	w := newWorld(t)
+	first := w.first()
+	state := w.state()
+	for _, alias := range []string{"sales@example.org", "info@example.org"} {
+		if _, _, err := w.store.AddAlias(t.Context(), w.id, alias); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changes := w.call("Identity/changes", `{"sinceState":"`+state+`"}`)
+	if made, _ := changes["created"].([]any); len(made) != 2 {
+		t.Fatalf("after two aliases, the changes are %v", changes)
+	}
+	ids := map[string]string{}
+	for _, one := range w.call("Identity/get", `{"ids":null}`)["list"].([]any) {
+		o := one.(object)
+		if o["mayDelete"] != false {
+			t.Errorf("the identity %v may be deleted", o)
+		}
+		ids[o["email"].(string)] = o["id"].(string)
+	}
+	if len(ids) != 3 || ids["ann@example.org"] != first {
+		t.Fatalf("the identities are %v", ids)
+	}
+	made := w.call("Identity/set", `{"create":{"own":{"email":"sales@EXAMPLE.org","name":"Sales"},"other":{"email":"Sales@example.org"},"eve":{"email":"eve@example.org"}},"destroy":["`+ids["info@example.org"]+`"]}`)
+	own := made["created"].(object)["own"].(object)["id"].(string)
+	for _, name := range []string{"other", "eve"} {
+		if failed, _ := made["notCreated"].(object)[name].(object); failed["type"] != "forbiddenFrom" {
+			t.Errorf("%s: %v", name, failed)
+		}
+	}
+	w.same("not destroyed", made["notDestroyed"].(object)[ids["info@example.org"]].(object)["type"], `"forbidden"`)
+
+	w.relay.permits = true
+	sales := w.add(1, "From: sales@example.org\r\nTo: carl@example.net\r\n\r\nx\r\n")
+	if _, failed := w.submit(sales, own, ""); failed != nil || len(w.relay.sent) != 1 || w.relay.sent[0].From != "sales@EXAMPLE.org" {
+		t.Errorf("the identity of an alias: %v, the relay has %+v", failed, w.relay.sent)
+	}
+	if err := w.store.RemoveAlias(t.Context(), w.id, "sales@example.org"); err != nil {
+		t.Fatal(err)
+	}
+	if _, failed := w.submit(sales, first, ""); failed["type"] != "forbiddenFrom" {
+		t.Errorf("From is a removed alias: %v", failed)
+	}
+	emails := []string{}
+	for _, one := range w.call("Identity/get", `{"ids":null,"properties":["email"]}`)["list"].([]any) {
+		emails = append(emails, one.(object)["email"].(string))
+	}
+	if len(emails) != 3 || emails[0] != "ann@example.org" || emails[1] != "info@example.org" || emails[2] != "sales@EXAMPLE.org" {
+		t.Errorf("without the alias, the identities are %q; the one that the client made stays", emails)
+	}
+	if _, failed := w.submit(sales, own, ""); failed["type"] != "forbiddenFrom" {
+		t.Errorf("the identity of a removed alias sends: %v", failed)
+	}
+}
+
 const fromAnn = "From: Ann <ann@example.org>\r\n"
 
 // submit sends a message and returns the result of the record k.

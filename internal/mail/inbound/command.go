@@ -135,8 +135,7 @@ func (s *session) from(arg string) {
 		s.refuse(553, "5.6.7", "this address requires SMTPUTF8")
 		return
 	}
-	if s.account != nil && !sameAddress(m.from, s.account.Address) {
-		s.refuse(550, "5.7.1", "the sender must be %s, the address of the account", s.account.Address)
+	if s.account != nil && !s.ownSender(m) {
 		return
 	}
 	s.mail = m

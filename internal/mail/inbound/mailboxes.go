@@ -28,16 +28,6 @@ func (e *smtpError) Error() string { return e.text }
 // temporary reports whether the peer may try again.
 func (e *smtpError) temporary() bool { return e.code < 500 }
 
-// sameAddress reports whether two addresses are the same mailbox. The domain has no upper and lower case.
-func sameAddress(a, b string) bool {
-	if a == b {
-		return true
-	}
-	a, errA := address.Parse(a)
-	b, errB := address.Parse(b)
-	return errA == nil && errB == nil && a == b
-}
-
 // mailboxRecipient executes RCPT of a server for mailboxes.
 func (s *session) mailboxRecipient(path, params string) {
 	to := recipient{address: path}
@@ -96,9 +86,11 @@ func (s *Server) accountsOf(ctx context.Context, to string) ([]mailbox.Account, 
 	if accounts := s.recent.find(s.options.Clock.Now(), normal); accounts != nil {
 		return accounts, nil
 	}
-	accounts, err := s.options.Mailboxes.AccountsOf(ctx, normal)
-	if lower := strings.ToLower(normal); err == nil && len(accounts) == 0 && lower != normal {
-		accounts, err = s.options.Mailboxes.AccountsOf(ctx, lower)
+	var accounts []mailbox.Account
+	for _, form := range address.Forms(normal) {
+		if accounts, err = s.options.Mailboxes.RecipientsOf(ctx, form); err != nil || len(accounts) > 0 {
+			break
+		}
 	}
 	if err == nil {
 		s.recent.add(s.options.Clock.Now(), normal, accounts)
@@ -174,7 +166,7 @@ func (s *session) deliverToMailboxes(m *mail, text []byte) {
 		err = &smtpError{554, "5.6.0", "the message contains a NUL character"}
 	} else if s.server.options.Kind == Submission {
 		var failed error
-		if text, failed = submission.Complete(text, s.account.Address, s.server.options.Name, s.server.options.Clock.Now()); failed != nil {
+		if text, failed = submission.Complete(text, m.own, s.server.options.Name, s.server.options.Clock.Now()); failed != nil {
 			err = refusalOf(failed)
 		}
 	}

@@ -44,6 +44,7 @@ type session struct {
 // mail is a transaction.
 type mail struct {
 	from string
+	own  []string // addresses of the account that submits the message
 	utf8 bool
 	size int64 // declared by SIZE
 	to   []recipient

@@ -27,9 +27,30 @@ func refusalOf(err error) *smtpError {
 	return nil
 }
 
+// ownSender reads the addresses of the account that is logged in, and refuses the sender of a message if it is none of them.
+func (s *session) ownSender(m *mail) bool {
+	ctx, cancel := context.WithTimeout(s.server.ctx, takeTimeout)
+	defer cancel()
+	var err error
+	m.own, err = s.server.options.Mailboxes.Addresses(ctx, s.account.ID)
+	switch {
+	case errors.Is(err, mailbox.ErrNoAccount):
+		s.refuse(550, "5.7.1", "the account does not exist any more")
+		return false
+	case err != nil:
+		s.server.options.Logger.Warn("cannot read the addresses of an account; the peer was asked to retry", "account", s.account.ID, "peer", s.peer, "error", err)
+		s.reply(451, "4.3.0", "mailboxes cannot be read now; try again later")
+		return false
+	case !submission.Has(m.own, m.from):
+		s.refuse(550, "5.7.1", "the sender must be %s, the address of the account, or one of its aliases", m.own[0])
+		return false
+	}
+	return true
+}
+
 // isOutside reports whether a recipient without a mailbox here gets messages of the account by another server, and sets its normal address.
 func (s *session) isOutside(to *recipient, err error) bool {
-	if !errors.Is(err, errElsewhere) || s.account == nil || s.server.options.Submitter == nil || !s.server.options.Submitter.Permits(s.account) {
+	if !errors.Is(err, errElsewhere) || s.account == nil || s.server.options.Submitter == nil || !s.server.options.Submitter.Permits(s.account, s.mail.from) {
 		return false
 	}
 	normal, err := address.Parse(to.address)
@@ -53,7 +74,7 @@ func (s *session) relay(m *mail, text []byte) (results []*smtpError, refused *sm
 	}
 	ctx, cancel := context.WithTimeout(s.server.ctx, takeTimeout)
 	defer cancel()
-	if _, err := s.server.options.Submitter.Relayed(ctx, s.account, append(s.received(m), text...), record); err != nil {
+	if _, err := s.server.options.Submitter.Relayed(ctx, s.account, m.from, append(s.received(m), text...), record); err != nil {
 		if fanfare.CodeOf(err) == fanfare.Forbidden {
 			return nil, &smtpError{550, "5.7.1", err.Error()}
 		}

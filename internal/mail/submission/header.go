@@ -31,7 +31,7 @@ type Reason uint8
 // The reasons.
 const (
 	BadMessage    Reason = iota // its header is not permitted
-	ForeignSender               // From or Sender is not the address of the account
+	ForeignSender               // From or Sender is not an address of the account
 	TooMuch                     // the account has sent too many messages
 )
 
@@ -45,13 +45,29 @@ func Same(a, b string) bool {
 	return errA == nil && errB == nil && a == b
 }
 
+// Has reports whether an address is one of a list.
+func Has(list []string, address string) bool {
+	return slices.ContainsFunc(list, func(one string) bool { return Same(one, address) })
+}
+
+// Authors returns the distinct addresses in From and Sender of a message.
+func Authors(text []byte) (list []string) {
+	tree := mimetree.Parse(text)
+	for _, a := range slices.Concat(tree.Envelope.From, tree.Envelope.Sender) {
+		if one := a.Mailbox + "@" + a.Host; a.Group == mimetree.NoGroup && !Has(list, one) {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
 // onceOnly are the fields of which a message has at most one (RFC 5322, section 3.6). Programs that show a message, and those that check
 // signatures, could choose different ones otherwise.
 var onceOnly = []string{"from", "sender", "reply-to", "to", "cc", "subject", "date", "message-id", "in-reply-to", "references", "mime-version", "content-type", "content-transfer-encoding"}
 
-// Complete checks the header of a message whose sender is own, removes Bcc, and adds Date and Message-ID if they are missing (RFC 6409, section 8). name
+// Complete checks the header of a message whose sender has the addresses own, its account's first, removes Bcc, and adds Date and Message-ID if they are missing (RFC 6409, section 8). name
 // is the host in a new Message-ID. The error is a *Refusal.
-func Complete(text []byte, own, name string, now time.Time) ([]byte, error) {
+func Complete(text []byte, own []string, name string, now time.Time) ([]byte, error) {
 	bad := func(format string, args ...any) ([]byte, error) {
 		return nil, &Refusal{554, "5.6.0", fmt.Sprintf(format, args...), BadMessage}
 	}
@@ -81,16 +97,16 @@ func Complete(text []byte, own, name string, now time.Time) ([]byte, error) {
 		if len(values) == 0 {
 			continue
 		}
-		foreign := &Refusal{550, "5.7.1", fmt.Sprintf("%s must be %s, the address of the account", field.name, own), ForeignSender}
+		foreign := &Refusal{550, "5.7.1", fmt.Sprintf("%s must be %s, the address of the account, or one of its aliases", field.name, own[0]), ForeignSender}
 		list, err := addressParser.ParseList(strings.TrimSpace(values[0]))
 		if err != nil {
 			return bad("%s is not a list of addresses", field.name)
 		}
-		if slices.ContainsFunc(list, func(a *netmail.Address) bool { return !Same(a.Address, own) }) {
+		if slices.ContainsFunc(list, func(a *netmail.Address) bool { return !Has(own, a.Address) }) {
 			return nil, foreign
 		}
 		for _, a := range field.list { // programs that show the message may read the field in this way
-			if a.Group != mimetree.NoGroup || !Same(a.Mailbox+"@"+a.Host, own) {
+			if a.Group != mimetree.NoGroup || !Has(own, a.Mailbox+"@"+a.Host) {
 				return nil, foreign
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -23,9 +22,9 @@ type ErrRecipients struct {
 func (e *ErrRecipients) Error() string { return e.Text }
 
 // Send sends a message, which Complete has checked, to mailboxes of this server and to other servers, and stores the record, which is durable when it
-// returns. client is what the record keeps for the client. The error is a *Refusal or an *ErrRecipients if the sender made a mistake; nothing was
+// returns. from is an address of the account, the envelope's. client is what the record keeps for the client. The error is a *Refusal or an *ErrRecipients if the sender made a mistake; nothing was
 // sent then.
-func (s *Submitter) Send(ctx context.Context, a *mailbox.Account, message []byte, to []string, client json.RawMessage) (id mailbox.RecordID, record *Record, err error) {
+func (s *Submitter) Send(ctx context.Context, a *mailbox.Account, from string, message []byte, to []string, client json.RawMessage) (id mailbox.RecordID, record *Record, err error) {
 	record = &Record{Client: client}
 	accounts := map[string][]mailbox.Account{}
 	wrong := &ErrRecipients{}
@@ -45,7 +44,7 @@ func (s *Submitter) Send(ctx context.Context, a *mailbox.Account, message []byte
 		switch {
 		case err != nil:
 			return 0, nil, err
-		case len(list) == 0 && !s.Permits(a):
+		case len(list) == 0 && !s.Permits(a, from):
 			refuse(one, "nobody has a mailbox with the address %s here, and the account may not send mail to other servers", normal)
 		default:
 			accounts[normal] = list
@@ -60,25 +59,26 @@ func (s *Submitter) Send(ctx context.Context, a *mailbox.Account, message []byte
 		return 0, nil, err
 	}
 	message = slices.Concat([]byte("Received: by "+s.o.Name+" with JMAP;\r\n "+now.Format(time.RFC1123Z)+"\r\n"), message)
-	if id, err = s.Relayed(ctx, a, message, record); err != nil {
+	if id, err = s.Relayed(ctx, a, from, message, record); err != nil {
 		return 0, nil, err
 	}
-	s.deliver(context.WithoutCancel(ctx), a, message, record, accounts)
+	s.deliver(context.WithoutCancel(ctx), from, message, record, accounts)
 	_, err = s.o.Store.EditRecord(context.WithoutCancel(ctx), a.ID, mailbox.SubmissionRecord, id, record.mergeInto)
 	return id, record, err
 }
 
 // local returns the accounts of an address, in its normal form.
-func (s *Submitter) local(ctx context.Context, normal string) ([]mailbox.Account, error) {
-	list, err := s.o.Store.AccountsOf(ctx, normal)
-	if lower := strings.ToLower(normal); err == nil && len(list) == 0 && lower != normal {
-		list, err = s.o.Store.AccountsOf(ctx, lower)
+func (s *Submitter) local(ctx context.Context, normal string) (list []mailbox.Account, err error) {
+	for _, form := range address.Forms(normal) {
+		if list, err = s.o.Store.RecipientsOf(ctx, form); err != nil || len(list) > 0 {
+			break
+		}
 	}
 	return list, err
 }
 
 // deliver stores a message in the mailboxes of the recipients that are not outside, each once.
-func (s *Submitter) deliver(ctx context.Context, a *mailbox.Account, message []byte, record *Record, accounts map[string][]mailbox.Account) {
+func (s *Submitter) deliver(ctx context.Context, from string, message []byte, record *Record, accounts map[string][]mailbox.Account) {
 	var owners []mailbox.Owner
 	place := map[mailbox.AccountID]int{}
 	for i := range record.Recipients {
@@ -92,7 +92,7 @@ func (s *Submitter) deliver(ctx context.Context, a *mailbox.Account, message []b
 	if len(owners) == 0 {
 		return
 	}
-	content := slices.Concat([]byte("Return-Path: <"+a.Address+">\r\n"), message)
+	content := slices.Concat([]byte("Return-Path: <"+from+">\r\n"), message)
 	errs := s.o.Store.Deliver(ctx, mailbox.Delivery{Content: content, Received: s.o.Clock.Now(), To: owners, Existing: true})
 	for i := range record.Recipients {
 		to := &record.Recipients[i]

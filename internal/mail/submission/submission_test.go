@@ -16,7 +16,9 @@ import (
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-const own = "joe@example.org"
+const joe = "joe@example.org"
+
+var own = []string{joe}
 
 var noon = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 
@@ -40,11 +42,11 @@ func TestRFC6409TheHeaderIsCheckedAndCompleted(t *testing.T) {
 		}
 	}
 	const complete = from + "To: ann@example.net\r\nDate: Fri, 27 Nov 2026 12:00:00 +0000\r\nMessage-ID: <1@example.org>\r\n\r\nBcc: body\r\n"
-	got, err := submission.Complete([]byte(complete), "Joe@EXAMPLE.org", "mx.example.org", noon)
+	got, err := submission.Complete([]byte(complete), []string{"Joe@EXAMPLE.org"}, "mx.example.org", noon)
 	if err == nil {
 		t.Errorf("another local part is accepted: %s", got)
 	}
-	if got, err = submission.Complete([]byte(complete), "joe@EXAMPLE.org", "mx.example.org", noon); err != nil || string(got) != complete {
+	if got, err = submission.Complete([]byte(complete), []string{"joe@EXAMPLE.org"}, "mx.example.org", noon); err != nil || string(got) != complete {
 		t.Errorf("a complete message became %q, %v", got, err)
 	}
 	hidden := strings.Replace(complete, "To:", "Bcc: eve@example.net,\r\n\tmallory@example.net\r\nbCC : oscar@example.net\r\nTo:", 1)
@@ -154,7 +156,7 @@ func newWorld(t *testing.T) *world {
 	w.store = mailbox.New(storetest.OpenAt(t, t.TempDir()), mailbox.Options{Clock: w.clock, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(w.store.Close)
 	var err error
-	if w.account, err = w.store.Create(t.Context(), mailbox.Owner{ID: 7, Service: "press", Address: own}); err != nil {
+	if w.account, err = w.store.Create(t.Context(), mailbox.Owner{ID: 7, Service: "press", Address: joe}); err != nil {
 		t.Fatal(err)
 	}
 	w.Submitter = submission.New(submission.Options{Store: w.store, Relay: w.relay, Name: "mx.example.org", Clock: w.clock, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
@@ -172,7 +174,7 @@ func (w *world) send(client string, to ...submission.Recipient) (mailbox.RecordI
 		one.Outside = true
 		record.Recipients = append(record.Recipients, one)
 	}
-	id, err := w.Relayed(w.Context(), &w.account, []byte("From: joe@example.org\r\nSubject: hello\r\nX-Secret: x\r\n\r\nbody\r\n"), record)
+	id, err := w.Relayed(w.Context(), &w.account, joe, []byte("From: joe@example.org\r\nSubject: hello\r\nX-Secret: x\r\n\r\nbody\r\n"), record)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -225,7 +227,7 @@ func (w *world) inbox() (all []string) {
 func TestTheRecordHasTheStateOfEachRecipient(t *testing.T) {
 	w := newWorld(t)
 	id, _ := w.send(`{}`, submission.Recipient{Address: "ann@example.net"}, submission.Recipient{Address: "bob@example.net"}, submission.Recipient{Address: "ann@example.net"})
-	if m := w.relay.sent[0]; fmt.Sprint(m.Recipients) != "[ann@example.net bob@example.net]" || m.From != own || m.Sender != 7 || m.Service != "press" {
+	if m := w.relay.sent[0]; fmt.Sprint(m.Recipients) != "[ann@example.net bob@example.net]" || m.From != joe || m.Sender != 7 || m.Service != "press" {
 		t.Errorf("the relay has %+v", m)
 	}
 	w.relay.missing = true
@@ -281,7 +283,7 @@ func TestARefusedSubmissionLeavesNoRecord(t *testing.T) {
 	w := newWorld(t)
 	w.relay.fail = errors.New("the disk is full")
 	record := &submission.Record{Recipients: []submission.Recipient{{Address: "ann@example.net", Outside: true}}}
-	if _, err := w.Relayed(t.Context(), &w.account, []byte("From: joe@example.org\r\n\r\n"), record); !errors.Is(err, w.relay.fail) {
+	if _, err := w.Relayed(t.Context(), &w.account, joe, []byte("From: joe@example.org\r\n\r\n"), record); !errors.Is(err, w.relay.fail) {
 		t.Errorf("got %v", err)
 	}
 	if list, _, err := w.store.Records(t.Context(), 7, mailbox.SubmissionRecord); err != nil || len(list) != 0 {

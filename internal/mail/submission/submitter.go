@@ -73,14 +73,14 @@ func New(o Options) *Submitter {
 // Name returns the host of the server.
 func (s *Submitter) Name() string { return s.o.Name }
 
-// Permits reports whether an account may send mail to other servers.
-func (s *Submitter) Permits(a *mailbox.Account) bool {
-	return !a.Disabled && s.o.Relay.Permits(a.Service, a.Address)
+// Permits reports whether an account may send mail to other servers with an address, which is one of its own.
+func (s *Submitter) Permits(a *mailbox.Account, from string) bool {
+	return !a.Disabled && s.o.Relay.Permits(a.Service, from)
 }
 
-// Relayed sends the message of an account to the recipients of record that are outside, and stores record. Those that are refused at once are No
+// Relayed sends the message of an account with the sender from, an address of the account, to the recipients of record that are outside, and stores record. Those that are refused at once are No
 // in record, without a report. The record and the deliveries are durable when it returns. After an error, nothing was sent.
-func (s *Submitter) Relayed(ctx context.Context, a *mailbox.Account, message []byte, record *Record) (id mailbox.RecordID, err error) {
+func (s *Submitter) Relayed(ctx context.Context, a *mailbox.Account, from string, message []byte, record *Record) (id mailbox.RecordID, err error) {
 	var to []string
 	for i := range record.Recipients {
 		if one := &record.Recipients[i]; one.Outside {
@@ -96,12 +96,17 @@ func (s *Submitter) Relayed(ctx context.Context, a *mailbox.Account, message []b
 		stored, err := s.o.Store.AddRecord(ctx, a.ID, mailbox.SubmissionRecord, record.works(), record.body(), 0)
 		return stored.ID, err
 	}
+	for _, author := range Authors(message) { // an alias can have a domain that no channel signs
+		if !s.Permits(a, author) {
+			return 0, &fanfare.Error{Code: fanfare.Forbidden, Message: fmt.Sprintf("mail from %s may not be sent to other servers", author), Hint: "an administrator can permit the domain in the setting submission of a channel"}
+		}
+	}
 	record.EventID = strings.ToLower(rand.Text())
 	stored, err := s.o.Store.AddRecord(ctx, a.ID, mailbox.SubmissionRecord, true, record.body(), 0)
 	if err != nil {
 		return 0, err
 	}
-	ref, refused, err := s.o.Relay.Submit(ctx, &Outgoing{ID: record.EventID, Service: a.Service, Sender: a.ID, From: a.Address, Recipients: to, Message: message})
+	ref, refused, err := s.o.Relay.Submit(ctx, &Outgoing{ID: record.EventID, Service: a.Service, Sender: a.ID, From: from, Recipients: to, Message: message})
 	if err == nil && len(refused) != len(to) {
 		err = errors.New("the relay returned no result for each recipient")
 	}

@@ -55,7 +55,7 @@ func listDays(ctx context.Context, conn *pgx.Conn) ([]fanfare.Day, error) {
 var sessionTables = []string{"sessions", "session_clients", "session_log"}
 
 // mailboxTables are the tables of the mailboxes that contain personal data.
-var mailboxTables = []string{"accounts", "credentials", "mailboxes", "messages", "contents", "content_data", "inbox_block_data", "mailbox_records"}
+var mailboxTables = []string{"accounts", "credentials", "mailboxes", "messages", "contents", "content_data", "inbox_block_data", "mailbox_records", "mailbox_aliases"}
 
 // scrubTables are the tables of a day, or of the control part, that contain personal data.
 func scrubTables(of *fanfare.Day) []string {

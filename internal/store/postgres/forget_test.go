@@ -32,6 +32,7 @@ func TestThePlannerKeepsNothingOfAPerson(t *testing.T) {
 		"INSERT INTO contents (content, size, uses, unused, base, hash, structure) SELECT n, 1, 1, 1, 0, decode(md5(n::text), 'hex'), 'ada' FROM generate_series(1, 500) n",
 		"INSERT INTO inbox_block_data (block, data) SELECT n, 'ada' FROM generate_series(1, 500) n",
 		"INSERT INTO mailbox_records (account, kind, record, created, changed, flags, body) SELECT n, 1, n, 1, 1, 0, 'ada' FROM generate_series(1, 500) n",
+		"INSERT INTO mailbox_aliases (address, service, account, created_at) SELECT 'ada' || n, '', n, 1 FROM generate_series(1, 500) n",
 		"INSERT INTO content_data (content, data) SELECT n, 'ada' FROM generate_series(1, 500) n",
 	} {
 		execute(t, conn, fill)

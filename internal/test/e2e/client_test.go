@@ -13,7 +13,7 @@ var methods = map[string]string{
 	"list-broadcasts": "Broadcasts", "list-events": "Events", "get-event": "Event", "list-deliveries": "Deliveries", "get-delivery": "Delivery", "list-history": "History",
 	"publish": "Publish", "publish-by-type": "PublishEvents", "pause": "Pause", "resume": "Resume", "cancel": "Cancel", "approve": "Approve", "set-rate": "SetRate",
 	"list-keys": "Keys", "create-key": "CreateKey", "delete-key": "DeleteKey", "get-key": "Key", "change-key": "ChangeKey", "rotate-key": "RotateKey",
-	"list-mailboxes": "Mailboxes", "get-mailbox": "Mailbox", "put-mailbox": "CreateMailbox", "change-mailbox": "ChangeMailbox", "delete-mailbox": "RemoveMailbox", "export-mailbox": "ExportMailbox", "import-mailbox": "ImportMailbox",
+	"list-mailboxes": "Mailboxes", "get-mailbox": "Mailbox", "put-mailbox": "CreateMailbox", "change-mailbox": "ChangeMailbox", "delete-mailbox": "RemoveMailbox", "list-mailbox-aliases": "MailboxAliases", "put-mailbox-alias": "AddMailboxAlias", "delete-mailbox-alias": "RemoveMailboxAlias", "export-mailbox": "ExportMailbox", "import-mailbox": "ImportMailbox",
 	"recall-broadcast": "Recall", "put-expiry": "Expire",
 	"get-mailbox-dns": "MailboxDNS", "create-app-password": "CreateAppPassword", "create-mailbox-token": "CreateMailboxToken", "list-app-passwords": "AppPasswords", "revoke-app-password": "RevokeAppPassword",
 	"list-messages": "Messages", "send-message": "Send", "get-message": "Message", "list-destinations": "Destinations", "resume-destination": "ResumeDestination", "list-parked": "Parked", "drop-parked": "DropParked", "retry-parked": "RetryParked",

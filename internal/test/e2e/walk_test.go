@@ -18,7 +18,9 @@ func ours(s *server, event string) map[string]string {
 	s.http.completed(message.Event) // what changes by itself is over
 	s.http.must(201, "PUT", "/v1/mailboxes/owner@example.org", plain, "{}")
 	password := into[struct{ ID string }](s.t, s.http.must(201, "POST", "/v1/mailboxes/owner@example.org/app-passwords", plain, `{"name":"phone"}`)).ID
+	s.http.must(201, "PUT", "/v1/mailboxes/owner@example.org/aliases/sales@example.org", plain, "")
 	return map[string]string{
+		"alias":   "sales@example.org",
 		"address": "owner@example.org", "/v1/mailboxes/owner@example.org/app-passwords/{id}": password,
 		"/v1/broadcasts/{id}/recall": event, "/v1/broadcasts/{id}/expiry": event,
 		"topic": "story", "template": "story", "channel": "email", "rule": "near", "version": "1", "service": "news", "name": "story", "key": "ACME",

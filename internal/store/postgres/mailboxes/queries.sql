@@ -311,3 +311,18 @@ DELETE FROM mailbox_records WHERE account = $1 AND changed <= $2 AND flags = 1
 
 -- name: records_clear
 DELETE FROM mailbox_records WHERE account = $1
+
+-- name: aliases
+SELECT address, created_at FROM mailbox_aliases WHERE account = $1 ORDER BY address
+
+-- name: aliases_of
+SELECT account, service FROM mailbox_aliases WHERE address = $1 ORDER BY service
+
+-- name: alias_insert
+INSERT INTO mailbox_aliases (address, service, account, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (address, service) DO NOTHING RETURNING account
+
+-- name: alias_remove
+DELETE FROM mailbox_aliases WHERE account = $1 AND address = $2 RETURNING account
+
+-- name: aliases_clear
+DELETE FROM mailbox_aliases WHERE account = $1

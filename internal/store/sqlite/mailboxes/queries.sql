@@ -229,3 +229,13 @@ SELECT account, record FROM mailbox_records WHERE flags = 2 AND kind = ? AND (ac
 DELETE FROM mailbox_records WHERE account = ? AND changed <= ? AND flags = 1
 -- name: records_clear
 DELETE FROM mailbox_records WHERE account = ?
+-- name: aliases
+SELECT address, created_at FROM mailbox_aliases WHERE account = ? ORDER BY address
+-- name: aliases_of
+SELECT account, service FROM mailbox_aliases WHERE address = ? ORDER BY service
+-- name: alias_insert
+INSERT INTO mailbox_aliases (address, service, account, created_at) VALUES (?, ?, ?, ?) ON CONFLICT (address, service) DO NOTHING RETURNING account
+-- name: alias_remove
+DELETE FROM mailbox_aliases WHERE account = ? AND address = ? RETURNING account
+-- name: aliases_clear
+DELETE FROM mailbox_aliases WHERE account = ?
