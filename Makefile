@@ -34,6 +34,10 @@ export FANFARE_TEST_PAIRS ?= 200000
 export FANFARE_COMPARE_PAIRS = $(COMPARE_PAIRS)
 export FANFARE_COMPARE_SEED = $(COMPARE_SEED)
 
+# Random sequences for each property of stores and registries; `make ci` runs 100.
+CHECKS ?= 25
+export FANFARE_TEST_CHECKS = $(CHECKS)
+
 # Subscriptions of each data set in realdata.
 SUBSCRIPTIONS ?= 20000
 
@@ -50,8 +54,14 @@ SLOW          := server pipeline/digest store/move store/postgres store/storetes
 SLOW_PACKAGES  = $(addprefix ./internal/,$(SLOW))
 QUICK          = $(shell sed -n 's/^- `\(Test[A-Za-z0-9]*\)`.*/\1/p' internal/test/e2e/quick.md | paste -sd'|')
 
+# Tests of fast packages that only `make ci` runs.
+CI_ONLY        = $(shell sed -n 's/^- `\(Test[A-Za-z0-9]*\)`.*/\1/p' internal/test/e2e/ci-only.md | paste -sd'|')
+
 # The crash tests are built with a tag of their own, and the receivers need more than Go.
 FAST_PACKAGES  = $(shell go list -find ./... | grep -vE '/internal/(test/arch|test/crash|test/receivers|$(subst $() ,|,$(strip $(SLOW))))$$')
+
+# Go keeps the results of packages that have not changed; FRESH=-count=1 runs all tests of the fast packages.
+FRESH :=
 
 # Tests wait for servers and disks more than they compute: one package more than cores at once.
 WIDE := -p 3
@@ -125,7 +135,7 @@ ci: ## Check everything: make test, linters, races, PostgreSQL, crashes, peers, 
 	@rm -rf .test; mkdir -p .test; status=0; $(MAKE) build || status=1; \
 	set -m; $(MAKE) -k RAN='$(QUICK)' ci-waits >.test/waits.log 2>&1 & lane=$$!; set +m; \
 	trap 'kill -- "-$$lane" 2>/dev/null || true' EXIT; \
-	$(MAKE) -k RAN='$(QUICK)' test-steps ci-computes || status=1; \
+	$(MAKE) -k RAN='$(QUICK)' CI_ONLY=none CHECKS=100 FRESH=-count=1 test-steps ci-computes || status=1; \
 	wait $$lane || status=1; cat .test/waits.log; .ci/summary || status=1; exit $$status
 
 # The steps of make test.
@@ -156,7 +166,7 @@ arch: ## Check imports, sizes and wording.
 
 .PHONY: unit
 unit: ## Run all tests of the fast packages.
-	@GO_TEST_WRAPPER='$(WITH_POSTGRES)' $(GOTEST) 'fast packages' -count=1 $(WIDE) -timeout 10m $(FAST_PACKAGES)
+	@GO_TEST_WRAPPER='$(WITH_POSTGRES)' $(GOTEST) 'fast packages' $(FRESH) $(WIDE) -timeout 10m -skip '^($(CI_ONLY))$$' $(FAST_PACKAGES)
 
 .PHONY: main-job
 main-job: ## Drive the main job through the real binary, on SQLite.
