@@ -21,6 +21,7 @@ type selected struct {
 	uids     []mailbox.UID                    // of the sequence numbers from 1; some may have been removed since
 	last     mailbox.UID                      // UIDs up to this one were reported, or did not exist
 	gone     map[mailbox.UID]*mailbox.Message // removed, and still in uids
+	unbroken mailbox.ModSeq                   // all changes up to this one were reported; it counts if there are any in gone
 	reported map[mailbox.UID]mailbox.ModSeq
 	recent   syntax.NumSet // UIDs of messages with \Recent
 	recents  int           // the client knows this number of them

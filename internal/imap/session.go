@@ -421,7 +421,13 @@ func (s *session) syncAfter(expunge bool) {
 	if s.selected == nil {
 		return
 	}
-	if err := s.sync(expunge); err != nil {
+	err := s.sync(expunge)
+	if err == nil && s.qresync && len(s.selected.gone) > 0 {
+		// The client may have got higher ModSeqs than those of the removals that wait. It must not take one of them as the highest if the
+		// connection ends now, or it never learns of the removals (RFC 7162, section 3.2.4).
+		s.untagged("OK [HIGHESTMODSEQ %d] all changes up to this one were reported", max(s.selected.unbroken, 1))
+	}
+	if err != nil {
 		s.lostMailbox(err)
 	}
 }

@@ -84,6 +84,7 @@ func (sel *selected) keepRemoved(snapshot *view.Snapshot) {
 		if snapshot.ByUID(m.UID) == nil && sel.sequence(m.UID) > 0 {
 			if sel.gone == nil {
 				sel.gone = map[mailbox.UID]*mailbox.Message{}
+				sel.unbroken = sel.known.State
 			}
 			sel.gone[m.UID] = m
 		}

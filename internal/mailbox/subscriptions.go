@@ -59,18 +59,15 @@ func (s *Store) Unsubscribe(ctx context.Context, id AccountID, name string) erro
 // keptNames returns the records of subscribed names without a mailbox, by name.
 func keptNames(session store.Session, id AccountID) (map[string]*Record, error) {
 	kept := map[string]*Record{}
-	err := session.Each("records_since", func(r store.Row) error {
+	err := session.Each("records", func(r store.Row) error {
 		one := recordOf(id, r)
-		if one.Removed {
-			return nil
-		}
 		var body keptName
 		if err := json.Unmarshal([]byte(one.Body), &body); err != nil {
 			return fmt.Errorf("the record %d of the account %d is damaged: %w", one.ID, id, err)
 		}
 		kept[body.Name] = &one
 		return nil
-	}, int64(id), int64(NameRecord), int64(-1))
+	}, int64(id), int64(NameRecord))
 	return kept, err
 }
 
