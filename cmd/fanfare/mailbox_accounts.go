@@ -176,7 +176,7 @@ do not count.`,
 func (c *cli) mailboxDisableCommand(disable bool) *cobra.Command {
 	verb, long := "enable", "Enable disabled mailboxes: their owners can log in, and mail is delivered to them."
 	if disable {
-		verb, long = "disable", "Disable mailboxes: nobody can log in, and mail servers cannot deliver to them. The\nmessages stay. Messages of broadcasts can wait for a mailbox until it is enabled again."
+		verb, long = "disable", "Disable mailboxes: nobody can log in, and neither mail servers nor channels can deliver\nto them. Deliveries fail with \"the account is disabled\". The messages stay."
 	}
 	return &cobra.Command{
 		Use: verb + " ADDRESS...", Short: strings.ToUpper(verb[:1]) + verb[1:] + " mailboxes", Long: long,

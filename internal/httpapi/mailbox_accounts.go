@@ -86,7 +86,7 @@ func (a *API) mailboxAccountRoutes() {
 	a.handle(put, mayConfigure, a.putMailbox)
 
 	change := op("change-mailbox", http.MethodPatch, one, "Change the quota of a mailbox, or disable it", address, service())
-	change.Description = "Nobody can log in to a disabled mailbox, and mail servers cannot deliver to it. Messages of broadcasts can wait for it until it is enabled again. Messages that a channel stores do not count in the quota."
+	change.Description = "Nobody can log in to a disabled mailbox, and neither mail servers nor channels can deliver to it. Messages that a channel stores do not count in the quota."
 	change.RequestBody = body[wire.MailboxPatch](a, "The members to change", httpio.MergePatch, "application/json")
 	replies[wire.Mailbox](a, &change, http.StatusOK, "The mailbox as it is now", "application/json")
 	a.handle(change, mayConfigure, a.changeMailbox)

@@ -183,9 +183,13 @@ func (s *Store) Deliver(ctx context.Context, d Delivery) []error {
 // enabled refuses deliveries to an account that is disabled.
 func (a *account) enabled() error {
 	if a.Disabled {
-		return &fanfare.Error{Code: fanfare.Forbidden, Message: "the account is disabled", Hint: "an administrator can enable it"}
+		return errDisabled()
 	}
 	return nil
+}
+
+func errDisabled() error {
+	return &fanfare.Error{Code: fanfare.Forbidden, Message: "the account is disabled", Hint: "an administrator can enable it"}
 }
 
 // joinKeywords checks keywords and returns them sorted and without duplicates. A keyword is an IMAP atom (RFC 9051, section 9: flag-keyword).

@@ -142,20 +142,30 @@ func (u *unit) storeBlock(list []Deposit, b *newBlock, errs []error) error {
 	for _, at := range b.deposits {
 		errs[at] = nil
 	}
-	refused := broadcast.admits(u.now)
+	ended := broadcast.admits(u.now)
 	members, data := b.members, b.data
 	b.number = 0
 	stored, err := u.storedPositions(b)
 	if err != nil {
 		return err
 	}
-	if refused != nil || len(stored) > 0 {
+	disabled, err := u.disabledMembers(members)
+	if err != nil {
+		return err
+	}
+	if ended != nil || len(stored) > 0 || len(disabled) > 0 {
+		members = make([]blockMember, 0, len(b.members))
 		for i, at := range b.deposits {
-			if refused != nil && !stored[b.members[i].position] {
-				errs[at] = refused
+			switch m := b.members[i]; {
+			case stored[m.position]:
+			case disabled[m.account]:
+				errs[at] = errDisabled()
+			case ended != nil:
+				errs[at] = ended
+			default:
+				members = append(members, m)
 			}
 		}
-		members = slices.DeleteFunc(slices.Clone(members), func(m blockMember) bool { return refused != nil || stored[m.position] })
 		data = encodeBlock(members)
 	}
 	if len(members) == 0 {
@@ -208,6 +218,19 @@ func (u *unit) storedPositions(b *newBlock) (map[uint32]bool, error) {
 		}
 	}
 	return stored, err
+}
+
+// disabledMembers returns which accounts of members, which are in ascending order, are disabled. Few accounts are, and an index has only those, so
+// that the cost does not depend on the number of members.
+func (u *unit) disabledMembers(members []blockMember) (disabled map[AccountID]bool, err error) {
+	err = u.session.Each("accounts_disabled", func(r store.Row) error {
+		if disabled == nil {
+			disabled = map[AccountID]bool{}
+		}
+		disabled[AccountID(r.Int64(0))] = true
+		return nil
+	}, int64(members[0].account), int64(members[len(members)-1].account))
+	return disabled, err
 }
 
 // A blockRow is a row of inbox_blocks.

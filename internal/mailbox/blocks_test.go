@@ -212,3 +212,53 @@ func TestBlocksWhoseMessagesAreRowsAreRemoved(t *testing.T) {
 		}
 	})
 }
+
+func TestADisabledAccountRefusesBlocksAsItRefusesRows(t *testing.T) {
+	onStore(t, mailbox.Options{}, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		const people = 100
+		list := personal(lunch, people)
+		w.depositAll(t, list[:70]) // before the accounts are disabled
+		for _, n := range []int{1, 80, people, people + 1} {
+			w.account(t, n)
+			must(t, w.SetDisabled(ctx, mailbox.AccountID(n), true))
+		}
+		want := w.Deposit(ctx, list[79:80])[0]
+		if fanfare.CodeOf(want) != fanfare.Forbidden {
+			t.Fatalf("a row for a disabled account: %v", want)
+		}
+		for i, err := range w.DepositAll(ctx, list) {
+			if n := i + 1; n != 80 && n != people {
+				must(t, err) // the message of account 1 is stored since before
+			} else if err == nil || err.Error() != want.Error() || fanfare.CodeOf(err) != fanfare.Forbidden {
+				t.Errorf("account %d: %v, want %v", n, err, want)
+			}
+		}
+		if b := w.broadcast(t, lunch); b.Stored != people-2 {
+			t.Errorf("counts %+v", b)
+		}
+		for n, want := range map[int]int{1: 1, 79: 1, 80: 0, people: 0} {
+			w.account(t, n)
+			must(t, w.SetDisabled(ctx, mailbox.AccountID(n), false))
+			if inbox := w.inbox(t, n); len(inbox) != want {
+				t.Errorf("account %d has %d messages, want %d", n, len(inbox), want)
+			}
+		}
+		w.depositAll(t, list) // a retry after the accounts were enabled
+		if inbox := w.inbox(t, 80); len(inbox) != 1 {
+			t.Errorf("the enabled account has %d messages", len(inbox))
+		}
+		for n := 1; n <= people; n++ {
+			w.account(t, n)
+			must(t, w.SetDisabled(ctx, mailbox.AccountID(n), true))
+		}
+		for i, err := range w.DepositAll(ctx, personal(fanfare.EventRef{Day: lunch.Day, Seq: 7}, people)) {
+			if fanfare.CodeOf(err) != fanfare.Forbidden {
+				t.Errorf("all are disabled, account %d: %v", i+1, err)
+			}
+		}
+		if n := w.rows(t, "inbox_blocks"); n != 3 {
+			t.Errorf("there are %d blocks, want 3", n)
+		}
+	})
+}

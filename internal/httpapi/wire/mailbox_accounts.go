@@ -8,7 +8,7 @@ type Mailbox struct {
 	Service    string       `json:"service" doc:"service of the subscriber"`
 	Subscriber string       `json:"subscriber" doc:"internal id of the subscriber's address, per-..."`
 	CreatedAt  time.Time    `json:"created_at" doc:"when the mailbox was created"`
-	Disabled   bool         `json:"disabled" doc:"nobody can log in, and mail servers cannot deliver to it"`
+	Disabled   bool         `json:"disabled" doc:"nobody can log in, and neither mail servers nor channels can deliver to it"`
 	Quota      MailboxQuota `json:"quota"`
 	Folders    []Folder     `json:"folders,omitempty" doc:"the folders; absent in lists"`
 }
@@ -41,7 +41,7 @@ type MailboxPage struct {
 type MailboxPatch struct {
 	MaxBytes    int64 `json:"max_bytes,omitempty" minimum:"0" doc:"maximum size of all messages in bytes; 0 or null: no limit"`
 	MaxMessages int64 `json:"max_messages,omitempty" minimum:"0" doc:"maximum number of messages; 0 or null: no limit"`
-	Disabled    bool  `json:"disabled,omitempty" doc:"true: nobody can log in, and mail servers cannot deliver to it"`
+	Disabled    bool  `json:"disabled,omitempty" doc:"true: nobody can log in, and neither mail servers nor channels can deliver to it"`
 }
 
 // A MailboxImport is the result of an import.

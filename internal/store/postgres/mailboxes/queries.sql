@@ -15,6 +15,10 @@ SELECT account FROM accounts WHERE address = $1 ORDER BY account
 -- name: accounts_after
 SELECT account FROM accounts WHERE account > $1 ORDER BY account LIMIT $2
 
+-- Disabled accounts from one to another.
+-- name: accounts_disabled
+SELECT account FROM accounts WHERE flags = 1 AND account >= $1 AND account <= $2
+
 -- A transaction creates an account only if it exists in no other one.
 -- name: account_insert
 INSERT INTO accounts (account, service, address, created_at, state, oldest, max_bytes, bytes, max_messages, messages, next_mailbox, next_email, validity, merged, flags)

@@ -11,6 +11,9 @@ FROM accounts WHERE account = ?
 SELECT account FROM accounts WHERE address = ? ORDER BY account
 -- name: accounts_after
 SELECT account FROM accounts WHERE account > ? ORDER BY account LIMIT ? + 0
+-- Disabled accounts from one to another.
+-- name: accounts_disabled
+SELECT account FROM accounts WHERE flags = 1 AND account >= ? AND account <= ?
 -- A transaction creates an account only if it exists in no other one.
 -- name: account_insert
 INSERT INTO accounts (account, service, address, created_at, state, oldest, max_bytes, bytes, max_messages, messages, next_mailbox, next_email, validity, merged, flags)
