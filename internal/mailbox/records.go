@@ -136,12 +136,17 @@ func readRecord(session store.Session, id AccountID, kind RecordKind, record Rec
 	return result, err
 }
 
-// AddRecord stores a new record. most limits the records of the kind, 0 does not.
+// AddRecord stores a new record. most limits the records of the kind, 0 does not. A disabled account gets no SubmissionRecord: it sends nothing.
 func (s *Store) AddRecord(ctx context.Context, id AccountID, kind RecordKind, work bool, body string, most int) (result Record, err error) {
 	err = s.queue.do(ctx, &change{accounts: []AccountID{id}, run: func(u *unit) error {
 		a, err := u.account(id)
 		if err != nil {
 			return err
+		}
+		if kind == SubmissionRecord {
+			if err := a.enabled(); err != nil {
+				return err
+			}
 		}
 		if most > 0 {
 			n := 0
@@ -230,6 +235,21 @@ func (s *Store) RecordsWithWork(ctx context.Context, kind RecordKind, after Reco
 			list = append(list, RecordPlace{AccountID(r.Int64(0)), RecordID(r.Int64(1))})
 			return nil
 		}, int64(kind), int64(after.Account), int64(after.ID), int64(n))
+	})
+	return list, err
+}
+
+// WorkOf returns the records of a kind of one account with which the server has work. It does not read the messages in blocks first, and an account
+// that does not exist has none.
+func (s *Store) WorkOf(ctx context.Context, id AccountID, kind RecordKind) (list []Record, err error) {
+	err = s.part.Read(ctx, func(session store.Session) error {
+		list = nil
+		return session.Each("records", func(r store.Row) error {
+			if one := recordOf(id, r); one.Work {
+				list = append(list, one)
+			}
+			return nil
+		}, int64(id), int64(kind))
 	})
 	return list, err
 }

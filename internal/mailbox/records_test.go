@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/mailbox"
 	"fanfare.dev/fanfare/internal/store"
 )
@@ -255,6 +256,28 @@ func TestTheLogForgetsTheOldestRemovalsOfRecords(t *testing.T) {
 		}
 		if _, _, err := w.RecordChanges(t.Context(), id, mailbox.SubmissionRecord, 0); !errors.Is(err, mailbox.ErrOldModSeq) {
 			t.Errorf("the changes since a forgotten removal: %v", err)
+		}
+	})
+}
+
+func TestADisabledAccountGetsNoSubmission(t *testing.T) {
+	onStore(t, mailbox.Options{}, func(t *testing.T, w *world) {
+		id := w.account(t, 1)
+		one, err := w.AddRecord(t.Context(), id, mailbox.SubmissionRecord, true, "{}", 0)
+		must(t, err)
+		_, err = w.AddRecord(t.Context(), id, mailbox.SubmissionRecord, false, "{}", 0)
+		must(t, err)
+		must(t, w.SetDisabled(t.Context(), id, true))
+		if _, err := w.AddRecord(t.Context(), id, mailbox.SubmissionRecord, true, "{}", 0); fanfare.CodeOf(err) != fanfare.Forbidden {
+			t.Errorf("a submission: %v", err)
+		}
+		_, err = w.AddRecord(t.Context(), id, mailbox.IdentityRecord, false, "{}", 0)
+		must(t, err)
+		if list, err := w.WorkOf(t.Context(), id, mailbox.SubmissionRecord); err != nil || !slices.Equal(list, []mailbox.Record{one}) {
+			t.Errorf("the records with work are %+v, %v", list, err)
+		}
+		if list, err := w.WorkOf(t.Context(), 99, mailbox.SubmissionRecord); err != nil || len(list) != 0 {
+			t.Errorf("an account that does not exist: %+v, %v", list, err)
 		}
 	})
 }

@@ -56,7 +56,7 @@ func (c *components) listen(ctx context.Context) error {
 	parking := control.NewParking(control.ParkingOptions{Store: c.store, Bus: c.bus, Retrying: c.retrying, Cancel: c.dispatch.Cancel})
 	reports := c.reporter(mover, parking)
 	eraser := privacy.NewEraser(privacy.Options{
-		Registry: c.registry, Store: c.store, Bus: c.bus, Recorder: c.recorder, Mailboxes: c.mailboxes, Claims: c.dispatch.Claims(), Drop: c.channels.Drop, Clock: c.clock, Logger: c.log,
+		Registry: c.registry, Store: c.store, Bus: c.bus, Recorder: c.recorder, Mailboxes: c.mailboxes, Submitted: messages.Submissions{Messages: c.messages}.Known, Cancel: c.switches.Cancel, Claims: c.dispatch.Claims(), Drop: c.channels.Drop, Clock: c.clock, Logger: c.log,
 		Exclusive: c.exclusive, Retrying: c.retrying, Accepting: c.accepting,
 	})
 	c.background(eraser.Run)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/config"
 	ours "fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/sink"
@@ -91,5 +92,55 @@ func TestOwnersOfMailboxesSendMailToOtherServers(t *testing.T) {
 				t.Errorf("the API shows the message: %s", events)
 			}
 		})
+	}
+}
+
+func TestAnErasureCancelsMessagesThatThePersonHasSent(t *testing.T) {
+	cert, key, pool := certificate(t)
+	at := &listeners{where: map[string]string{}}
+	s := start(t, sink.Inject{TempFail: 1, TempFailAlways: true})
+	s.log = at
+	s.restartWith(func(c *config.Config) {
+		c.SubmissionsListen, c.SubmissionTLSCert, c.SubmissionTLSKey, c.InboundName = "127.0.0.1:0", cert, key, "mx.example.org"
+	})
+	s.must(200, "POST", "/v1/apply", "application/yaml", "service: news\nchannels:\n  email: {driver: smtp, relay: \""+s.addr+"\", from: news@example.org, rate: unlimited, retry: [1h], submission: [example.org]}\n")
+	send := func(name string) {
+		t.Helper()
+		s.must(201, "PUT", "/v1/subscribers/"+name, "application/json", `{"addresses":[{"kind":"mail","address":"`+name+`@example.org"}]}`)
+		var made struct{ Password string }
+		if err := json.Unmarshal([]byte(s.must(201, "POST", "/v1/mailboxes/"+name+"@example.org/app-passwords", "application/json", `{}`)), &made); err != nil {
+			t.Fatal(err)
+		}
+		d := dial(t, at.where["submissions"], &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, ServerName: "mx.example.org"})
+		d.until("", "220 ")
+		d.until("EHLO peer.example.com", "250 ")
+		d.until("AUTH PLAIN "+base64.StdEncoding.EncodeToString([]byte("\x00"+name+"@example.org\x00"+made.Password)), "235 ")
+		d.until("MAIL FROM:<"+name+"@example.org>", "250 ")
+		d.until("RCPT TO:<ann@example.net>", "250 ")
+		d.until("RCPT TO:<bob@example.net>", "250 ")
+		d.until("DATA", "354 ")
+		d.until("From: "+name+"@example.org\r\nTo: ann@example.net\r\nSubject: hello\r\n\r\nbody\r\n.", "250 ")
+	}
+	send("joe")
+	send("eve") // stays
+	broadcasts := func() []fanfare.Broadcast {
+		t.Helper()
+		var all struct{ Broadcasts []fanfare.Broadcast }
+		if err := json.Unmarshal([]byte(s.must(200, "GET", "/v1/broadcasts", "", "")), &all); err != nil {
+			t.Fatal(err)
+		}
+		return all.Broadcasts
+	}
+	count := func(state fanfare.State) (n int64) {
+		for _, b := range broadcasts() {
+			n += b.Counts[state]
+		}
+		return n
+	}
+	s.eventually("both messages to wait for another attempt", func() bool { return count(fanfare.Deferred) == 4 })
+	s.must(200, "POST", "/v1/subscribers/joe/erase", "application/json", "{}")
+	s.eventually("the messages of joe to be cancelled", func() bool { return count(fanfare.Cancelled) == 2 })
+	if n := count(fanfare.Deferred); n != 2 {
+		t.Errorf("%d deliveries wait, want those of eve: %+v", n, broadcasts())
 	}
 }

@@ -38,6 +38,8 @@ type Options struct {
 		RecordAll(entries []fanfare.Entry) error
 	}
 	Mailboxes *mailbox.Store
+	Submitted func(service, id string) (fanfare.EventRef, bool)                   // returns the event of a message that the owner of a mailbox has sent
+	Cancel    func(ctx context.Context, scope fanfare.Scope, reason string) error // settles the open deliveries of a scope as cancelled
 	Claims    Claims
 	Drop      func(subscriber fanfare.RowID) // removes the messages to a subscriber from the queues of channels
 	Clock     clock.Clock
@@ -52,7 +54,8 @@ type Options struct {
 //
 // The order ensures completeness: the registry ends the subscriptions and hides the person, so that no new data
 // can be created; then the eraser waits for everything that is in progress; then it removes the person from the
-// record of deliveries, from mailboxes and from events. A mailbox is removed when no delivery to it is open any more, which could create it again. The rows of the registry are removed last, because they identify the
+// record of deliveries, from mailboxes and from events. Messages that the person has sent to others and that are still under way are cancelled; the mailbox
+// is disabled before, so that it cannot send new ones. A mailbox is removed when no delivery to it is open any more, which could create it again. The rows of the registry are removed last, because they identify the
 // person.
 type Eraser struct {
 	options Options
@@ -160,6 +163,9 @@ func (e *Eraser) erase(ctx context.Context, some []*erasure) error {
 		return err
 	}
 	defer e.options.Exclusive.Unlock()
+	if err := e.disableMailboxes(ctx, some); err != nil {
+		return err
+	}
 	if err := e.options.Accepting.Wait(ctx); err != nil { // messages that looked up the people earlier
 		return err
 	}
@@ -175,6 +181,9 @@ func (e *Eraser) erase(ctx context.Context, some []*erasure) error {
 		return err
 	}
 	failpoint.Hit("before-erase")
+	if err := e.cancelSubmissions(ctx, some); err != nil {
+		return err
+	}
 	touched := map[fanfare.Day][][]byte{} // changed days, with the names that their files may still contain
 	for _, one := range some {
 		one.deliveries = 0

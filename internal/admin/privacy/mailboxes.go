@@ -3,10 +3,12 @@ package privacy
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/mailboxes"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/mail/submission"
 	"fanfare.dev/fanfare/internal/mailbox"
 	"fanfare.dev/fanfare/internal/people"
 )
@@ -38,6 +40,63 @@ func (e *Exporter) mailboxes(ctx context.Context, service string, places []fanfa
 		if err != nil && !errors.Is(err, mailbox.ErrNoAccount) { // it may be removed at the same time
 			return err
 		}
+	}
+	return nil
+}
+
+// disableMailboxes ends the sending of people: an account that is disabled gets no record of a submission, and nothing is sent without one.
+func (e *Eraser) disableMailboxes(ctx context.Context, some []*erasure) error {
+	for _, one := range some {
+		for _, place := range one.Places {
+			if err := e.options.Mailboxes.SetDisabled(ctx, place, true); err != nil && !errors.Is(err, mailbox.ErrNoAccount) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// cancelSubmissions cancels the messages that people have sent to other servers and that are under way.
+func (e *Eraser) cancelSubmissions(ctx context.Context, some []*erasure) error {
+	for _, one := range some {
+		for _, place := range one.Places {
+			records, err := e.options.Mailboxes.WorkOf(ctx, place, mailbox.SubmissionRecord)
+			if err != nil {
+				return err
+			}
+			for i := range records {
+				if err := e.cancelSubmission(ctx, one.Service, &records[i]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (e *Eraser) cancelSubmission(ctx context.Context, service string, r *mailbox.Record) error {
+	record, err := submission.ParseRecord(r)
+	if err != nil {
+		return err
+	}
+	if record.EventID == "" {
+		return nil // it has no recipients on other servers
+	}
+	event := record.Event
+	if event == "" { // the server was killed before it stored the reference
+		ref, known := e.options.Submitted(service, record.EventID)
+		if !known {
+			return nil
+		}
+		event = ref.String()
+	}
+	err = e.options.Cancel(ctx, fanfare.Scope{Kind: fanfare.ScopeBroadcast, Name: event}, "the sender was erased")
+	switch fanfare.CodeOf(err) {
+	case fanfare.NotFound, fanfare.Conflict: // its history was removed, or it has ended
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cancel a message of an erased person: %w", err)
 	}
 	return nil
 }

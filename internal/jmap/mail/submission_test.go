@@ -30,6 +30,8 @@ func (r *relay) Submit(_ context.Context, m *submission.Outgoing) (fanfare.Event
 	return fanfare.EventRef{Day: 20784, Seq: fanfare.EventSeq(len(r.sent))}, make([]error, len(m.Recipients)), nil
 }
 
+func (r *relay) Enter() func() { return func() {} }
+
 func (r *relay) Known(string, string) (fanfare.EventRef, bool) { return fanfare.EventRef{}, false }
 
 func (r *relay) Deliveries(context.Context, fanfare.EventRef) ([]fanfare.Delivery, error) {

@@ -106,6 +106,8 @@ func (r *relay) Submit(_ context.Context, m *submission.Outgoing) (ref fanfare.E
 	return ref, refused, nil
 }
 
+func (r *relay) Enter() func() { return func() {} }
+
 func (r *relay) Known(_, id string) (fanfare.EventRef, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -340,5 +342,20 @@ func TestAHiddenSubmissionIsStillReported(t *testing.T) {
 	}
 	if got := w.states(id); !strings.Contains(got, "does not exist") {
 		t.Errorf("it stays: %s", got)
+	}
+}
+
+// The account was read before it was disabled, as by a session that has begun.
+func TestADisabledAccountSendsNothing(t *testing.T) {
+	w := newWorld(t)
+	if err := w.store.SetDisabled(t.Context(), w.account.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	record := &submission.Record{Recipients: []submission.Recipient{{Address: "ann@example.net", Outside: true}}}
+	if _, err := w.Relayed(t.Context(), &w.account, []byte("From: joe@example.org\r\n\r\n"), record); fanfare.CodeOf(err) != fanfare.Forbidden {
+		t.Errorf("got %v", err)
+	}
+	if len(w.relay.sent) != 0 {
+		t.Errorf("the relay has %+v", w.relay.sent)
 	}
 }

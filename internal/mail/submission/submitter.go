@@ -33,6 +33,8 @@ type Relay interface {
 	// Submit makes a delivery for each recipient. They are durable when it returns. refused has an error or nil for each recipient; if all
 	// are refused, ref is zero.
 	Submit(ctx context.Context, m *Outgoing) (ref fanfare.EventRef, refused []error, err error)
+	// Enter says that a message is being accepted, until leave is called. An erasure waits for it.
+	Enter() (leave func())
 	// Known returns the event of an ID that Submit accepted.
 	Known(service, id string) (ref fanfare.EventRef, ok bool)
 	// Deliveries returns the deliveries of an event. It fails with NotFound if there are none (any more).
@@ -79,8 +81,9 @@ func (s *Submitter) Permits(a *mailbox.Account, from string) bool {
 }
 
 // Relayed sends the message of an account with the sender from, an address of the account, to the recipients of record that are outside, and stores record. Those that are refused at once are No
-// in record, without a report. The record and the deliveries are durable when it returns. After an error, nothing was sent.
+// in record, without a report. The record and the deliveries are durable when it returns. After an error, nothing was sent. A disabled account sends nothing.
 func (s *Submitter) Relayed(ctx context.Context, a *mailbox.Account, from string, message []byte, record *Record) (id mailbox.RecordID, err error) {
+	defer s.o.Relay.Enter()()
 	var to []string
 	for i := range record.Recipients {
 		if one := &record.Recipients[i]; one.Outside {

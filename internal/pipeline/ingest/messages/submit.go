@@ -44,6 +44,9 @@ func (m Submissions) submissionChannel(service, from string) *catalog.Channel {
 	return nil
 }
 
+// Enter lets an erasure wait for the message that is being accepted.
+func (m Submissions) Enter() (leave func()) { return m.options.Accepting.Enter() }
+
 // Submit makes a delivery for each recipient, with the retries and limits of the channel. It is durable when Submit returns. refused has an
 // error or nil for each recipient; if all are refused, nothing is sent and ref is zero.
 func (m Submissions) Submit(ctx context.Context, s *submission.Outgoing) (ref fanfare.EventRef, refused []error, err error) {
