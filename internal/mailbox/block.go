@@ -52,15 +52,9 @@ const maxBlockBytes = 1 << 30
 
 // decodeBlock reads the output of encodeBlock. The deltas share its memory.
 func decodeBlock(data []byte) ([]blockMember, error) {
-	if len(data) == 0 || data[0] != blockFormat {
-		return nil, errBlock
-	}
-	if n, err := s2.DecodedLen(data[1:]); err != nil || n > maxBlockBytes {
-		return nil, errBlock
-	}
-	b, err := s2.Decode(nil, data[1:])
+	b, err := decompressBlock(nil, data)
 	if err != nil {
-		return nil, errBlock
+		return nil, err
 	}
 	failed := false
 	number := func() uint64 {
@@ -98,6 +92,75 @@ func decodeBlock(data []byte) ([]blockMember, error) {
 		members[i].delta, b = b[:lengths[i]:lengths[i]], b[lengths[i]:]
 	}
 	return members, nil
+}
+
+// decompressBlock returns the compressed part of a block, in buffer if it is large enough.
+func decompressBlock(buffer, data []byte) ([]byte, error) {
+	if len(data) == 0 || data[0] != blockFormat {
+		return nil, errBlock
+	}
+	if n, err := s2.DecodedLen(data[1:]); err != nil || n > maxBlockBytes {
+		return nil, errBlock
+	}
+	b, err := s2.Decode(buffer[:cap(buffer)], data[1:])
+	if err != nil {
+		return nil, errBlock
+	}
+	return b, nil
+}
+
+// findMember returns the member of an account in the output of encodeBlock, without the memory that decodeBlock takes for all members. It returns the
+// decompressed block, with which the delta shares its memory, so that the next call can use it as its buffer.
+func findMember(buffer, data []byte, account AccountID) (m blockMember, found bool, block []byte, err error) {
+	if block, err = decompressBlock(buffer, data); err != nil {
+		return m, false, buffer, err
+	}
+	at := 0
+	number := func() uint64 {
+		v, n := binary.Uvarint(block[at:])
+		if n <= 0 {
+			err = errBlock
+			return 0
+		}
+		at += n
+		return v
+	}
+	count := number()
+	if count > uint64(len(block)) {
+		return m, false, block, errBlock
+	}
+	var last AccountID
+	var position int64
+	var before uint64 // bytes of the deltas before that of the member
+	for range count {
+		last += AccountID(number())
+		difference, n := binary.Varint(block[at:])
+		if n <= 0 {
+			return m, false, block, errBlock
+		}
+		at += n
+		position += difference
+		length := number()
+		if err != nil || length > uint64(len(block)) {
+			return m, false, block, errBlock
+		}
+		switch {
+		case last < account:
+			before += length
+		case last == account:
+			m, found = blockMember{account: account, position: uint32(position), delta: block[:length]}, true
+		}
+	}
+	if !found {
+		return m, false, block, nil
+	}
+	length := uint64(len(m.delta))
+	if rest := uint64(len(block) - at); before > rest || length > rest-before {
+		return m, false, block, errBlock
+	}
+	from := uint64(at) + before
+	m.delta = block[from : from+length : from+length]
+	return m, true, block, nil
 }
 
 // memberOf returns the index of the member with an account.

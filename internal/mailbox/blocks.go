@@ -302,11 +302,16 @@ func messagesInBlocks(session store.Session, refs []fanfare.DeliveryRef, list []
 }
 
 func readBlock(session store.Session, block int64) (members []blockMember, err error) {
-	var data []byte
-	if err := session.Each("inbox_block_data", func(r store.Row) error { data = r.Bytes(0); return nil }, block); err != nil {
+	data, err := blockData(session, block)
+	if err != nil {
 		return nil, err
 	}
 	return decodeBlock(data)
+}
+
+func blockData(session store.Session, block int64) (data []byte, err error) {
+	err = session.Each("inbox_block_data", func(r store.Row) error { data = r.Bytes(0); return nil }, block)
+	return data, err
 }
 
 // lastBlock returns the number of the last block, 0 if there is none.
@@ -361,17 +366,17 @@ func (u *unit) mergeAccount(a *account, last int64, budget *int) error {
 
 // mergeBlock makes a row of the message that an account has in a block.
 func (u *unit) mergeBlock(a *account, b blockRow, budget *int) error {
-	members, err := readBlock(u.session, b.block)
+	data, err := blockData(u.session, b.block)
 	if err != nil {
 		return err
 	}
-	at, found := memberOf(members, a.ID)
-	if !found {
-		return nil
+	member, found, buffer, err := findMember(u.block, data, a.ID)
+	if u.block = buffer; err != nil || !found {
+		return err
 	}
 	*budget--
 	u.mergedBlocks = true
-	content, err := u.expand(members[at].delta, b.base)
+	content, err := u.expand(slices.Clone(member.delta), b.base)
 	if err != nil {
 		return err
 	}
@@ -380,7 +385,7 @@ func (u *unit) mergeBlock(a *account, b blockRow, budget *int) error {
 	a.taken = 0
 	ref := b.delivery
 	err = u.session.Insert("inbox_message_insert", 1, func(_ int, to store.Values) {
-		for _, v := range [...]int64{int64(a.ID), int64(message.Email), int64(ref.Day), int64(ref.Manifest), int64(members[at].position), b.at, 0, 0, 0} {
+		for _, v := range [...]int64{int64(a.ID), int64(message.Email), int64(ref.Day), int64(ref.Manifest), int64(member.position), b.at, 0, 0, 0} {
 			to.Int64(v)
 		}
 	})
@@ -509,15 +514,18 @@ func (s *Store) removeBlocks(ctx context.Context, count func(b blockRow, u *unit
 func inBlocks(session store.Session, id AccountID) (bool, error) {
 	var blocks []int64
 	err := session.Each("inbox_blocks_of_account", func(r store.Row) error { blocks = append(blocks, r.Int64(0)); return nil }, int64(0), int64(id), int64(id))
+	var buffer []byte
 	for _, block := range blocks {
 		if err != nil {
 			break
 		}
-		var members []blockMember
-		if members, err = readBlock(session, block); err == nil {
-			if _, found := memberOf(members, id); found {
-				return true, nil
-			}
+		var data []byte
+		if data, err = blockData(session, block); err != nil {
+			break
+		}
+		found := false
+		if _, found, buffer, err = findMember(buffer, data, id); found {
+			return true, nil
 		}
 	}
 	return false, err

@@ -1,6 +1,7 @@
 package mailbox_test
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 
@@ -38,4 +39,32 @@ func benchWorld(b *testing.B) *world {
 	w.Store = mailbox.New(w.db, mailbox.Options{Clock: w.clock, Logger: slog.New(slog.DiscardHandler)})
 	b.Cleanup(w.Close)
 	return w
+}
+
+// BenchmarkFirstAccessAfterAYear reads the inboxes of people who have not opened one of 365 daily broadcasts to 10,000 people.
+func BenchmarkFirstAccessAfterAYear(b *testing.B) {
+	const people, block, days = 10_000, 1000, 365
+	w := benchWorld(b)
+	list := make([]mailbox.Deposit, people)
+	for i := range list {
+		list[i].Owner = owner(i + 1)
+	}
+	for day := range days {
+		for i := range list {
+			list[i].Content = mail(fmt.Sprintf("news of day %d", day), fmt.Sprintf("Hello person %d,\r\nhttps://example.org/unsubscribe/%x", i+1, uint64(i+1)*uint64(day+1)*0x9e3779b97f4a7c15))
+			list[i].Delivery = fanfare.DeliveryRef{Day: lunch.Day + fanfare.Day(day), Manifest: fanfare.NewManifestID(lunch.Seq, 0), Position: uint32(i)}
+		}
+		for from := 0; from < people; from += block {
+			w.depositAll(b, list[from:from+block])
+		}
+	}
+	n := 0
+	for b.Loop() {
+		n = n%people + 1
+		w.account(b, n)
+		if got := len(w.inbox(b, n)); got != days {
+			b.Fatalf("the inbox of person %d has %d messages", n, got)
+		}
+		n += block - 1
+	}
 }

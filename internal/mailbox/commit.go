@@ -133,7 +133,8 @@ type unit struct {
 	numbers  *numbers // for contents that a block has
 	wrote    bool     // the running change has written rows that only a rollback removes
 
-	mergedBlocks bool // messages of blocks became rows
+	mergedBlocks bool   // messages of blocks became rows
+	block        []byte // buffer for a decompressed block
 }
 
 // An addedMessage is a message that is not written yet.
