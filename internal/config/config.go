@@ -54,10 +54,11 @@ type Config struct {
 	IMAPTLSKey  string `koanf:"imap_tls_key" default:"" doc:"PEM file with the private key of imap_tls_cert."`
 
 	// Mailboxes.
-	MailHost          string `koanf:"mail_host" default:"" doc:"Public host name at which mail programs reach imap_listen, imaps_listen, submission_listen and submissions_listen. It is in the settings that mail programs find by themselves and that subscribers see, and must match the certificates. If it is empty, inbound_name is used, then the host of public_url."`
-	MailboxQuota      Size   `koanf:"mailbox_quota" default:"0" doc:"Maximum size of all messages in a new mailbox, such as 1GB. Messages that a channel stores do not count; those of mail programs and of other mail servers do. 0 means no limit. The quota of a mailbox that exists is changed with fanfare mailbox quota."`
-	MailboxMaxMessage Size   `koanf:"mailbox_max_message" default:"50MB" doc:"Maximum size of one message in a mailbox; 10KB to 200MB. Larger messages are refused."`
-	SubmissionDays    int    `koanf:"submission_retention_days" default:"30" doc:"Number of days after which the record of a message that a mail program has sent, a JMAP EmailSubmission, is removed; 1 to 3650. A record whose message is still under way stays until all recipients have a final state. The message itself stays in its mailbox."`
+	MailHost           string `koanf:"mail_host" default:"" doc:"Public host name at which mail programs reach imap_listen, imaps_listen, submission_listen and submissions_listen. It is in the settings that mail programs find by themselves and that subscribers see, and must match the certificates. If it is empty, inbound_name is used, then the host of public_url."`
+	MailboxQuota       Size   `koanf:"mailbox_quota" default:"0" doc:"Maximum size of all messages in a new mailbox, such as 1GB. Messages that a channel stores do not count; those of mail programs and of other mail servers do. 0 means no limit. The quota of a mailbox that exists is changed with fanfare mailbox quota."`
+	MailboxMaxMessage  Size   `koanf:"mailbox_max_message" default:"50MB" doc:"Maximum size of one message in a mailbox; 10KB to 200MB. Larger messages are refused."`
+	MailboxSearchIndex bool   `koanf:"mailbox_search_index" default:"true" doc:"Keep an index of the messages in mailboxes, so that searches read only messages that can match. It is written in the background and needs about a fifth of the size of the texts. Searches find the same without it. Messages that came while it was off are added after the next start."`
+	SubmissionDays     int    `koanf:"submission_retention_days" default:"30" doc:"Number of days after which the record of a message that a mail program has sent, a JMAP EmailSubmission, is removed; 1 to 3650. A record whose message is still under way stays until all recipients have a final state. The message itself stays in its mailbox."`
 
 	// Limits of requests.
 	MaxRequests       int      `koanf:"max_requests" default:"4096" doc:"Maximum number of concurrent requests. Requests above the limit get status 503; 0 means no limit."`

@@ -7,6 +7,7 @@ import (
 	"fanfare.dev/fanfare/internal/imap/syntax"
 	"fanfare.dev/fanfare/internal/mail/mimetree"
 	"fanfare.dev/fanfare/internal/mailbox"
+	"fanfare.dev/fanfare/internal/mailbox/searchfilter"
 )
 
 // found are the messages that a search has found.
@@ -62,14 +63,21 @@ func (s *session) evaluate(key *syntax.Key, isUID bool) (*found, error) {
 	}
 	query := search.New(key, limits)
 	result := &found{}
+	filters := s.server.o.Store.SearchReader(len(sel.uids), func(i int) mailbox.ContentID {
+		if m, _ := sel.message(latest, sel.uids[i]); m != nil {
+			return m.Content
+		}
+		return 0
+	})
 	for i, uid := range sel.uids {
 		m, _ := sel.message(latest, uid)
 		if m == nil {
 			continue
 		}
 		matches, err := query.Match(&search.Message{Seq: uint32(i + 1), Recent: sel.isRecent(uid), Message: m,
-			Header:  func() ([]byte, bool, error) { return s.headerOf(m) },
-			Content: func() ([]byte, *mimetree.Part, error) { return s.contentOf(m) },
+			Header:     func() ([]byte, bool, error) { return s.headerOf(m) },
+			Content:    func() ([]byte, *mimetree.Part, error) { return s.contentOf(m) },
+			MayContain: func(n searchfilter.Pattern) (bool, error) { return filters.MayContain(s.ctx, i, n) },
 		})
 		s.release()
 		if err != nil {

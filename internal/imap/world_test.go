@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare/internal/imap"
+	"fanfare.dev/fanfare/internal/imap/search"
 	"fanfare.dev/fanfare/internal/mailbox"
 	"fanfare.dev/fanfare/internal/mailbox/apppassword"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -53,9 +54,20 @@ func place(t testing.TB) string {
 
 func newWorld(t testing.TB, change func(*imap.Options)) *world {
 	t.Helper()
+	w := newWorldWith(t, mailbox.Options{SearchTexts: search.Texts}, change)
+	indexing, stop := context.WithCancel(context.Background())
+	indexed := make(chan struct{})
+	go func() { defer close(indexed); w.store.IndexSearches(indexing) }()
+	t.Cleanup(func() { stop(); <-indexed })
+	return w
+}
+
+func newWorldWith(t testing.TB, mailboxes mailbox.Options, change func(*imap.Options)) *world {
+	t.Helper()
 	w := &world{t: t, password: apppassword.Generate()}
 	logger := slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelError}))
-	w.store = mailbox.New(storetest.OpenAt(t, place(t)), mailbox.Options{Clock: w.clock, Logger: logger})
+	mailboxes.Clock, mailboxes.Logger = w.clock, logger
+	w.store = mailbox.New(storetest.OpenAt(t, place(t)), mailboxes)
 	t.Cleanup(w.store.Close)
 	w.logins = logins{apppassword.NewChecker(w.store, w.clock, logger)}
 	o := imap.Options{Name: "mail.example.org", Store: w.store, Login: w.logins, Clock: w.clock, Logger: logger, TrustsNetwork: netip.Addr.IsLoopback}

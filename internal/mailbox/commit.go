@@ -72,6 +72,9 @@ func (s *Store) commitGroup(group []*change) error {
 		}
 		return err
 	}
+	if u.indexes {
+		s.wakeIndexer()
+	}
 	var changed []AccountState
 	for id, a := range u.accounts {
 		if a.State != a.before {
@@ -133,8 +136,9 @@ type unit struct {
 	numbers  *numbers // for contents that a block has
 	wrote    bool     // the running change has written rows that only a rollback removes
 
-	mergedBlocks bool   // messages of blocks became rows
 	block        []byte // buffer for a decompressed block
+	mergedBlocks bool   // messages of blocks became rows
+	indexes      bool   // the index of searches has work
 }
 
 // An addedMessage is a message that is not written yet.
@@ -198,6 +202,9 @@ func (u *unit) load(group []*change) error {
 		return err
 	}
 	if err := u.loadContents(group); err != nil {
+		return err
+	}
+	if err := u.queueForSearch(group); err != nil {
 		return err
 	}
 	return u.mergeBlocks(known)

@@ -35,6 +35,7 @@ type newContent struct {
 	threads   []int64     // hashes of the Message-IDs that the message has or refers to
 	accounts  []AccountID // that get messages with it
 	uses      int
+	isMessage bool // searches look at it
 
 	reserved ContentID // its number if it is not stored yet
 	id       ContentID
@@ -43,7 +44,7 @@ type newContent struct {
 // newContent computes all that a change needs of a message, so that the transaction is short.
 func (s *Store) newContent(data []byte, accounts ...AccountID) *newContent {
 	tree := mimetree.Parse(data)
-	return &newContent{data: data, size: int64(len(data)), hash: sha256.Sum256(data), structure: tree.Append(nil), threads: threadHashes(data, tree), accounts: accounts, uses: len(accounts)}
+	return &newContent{data: data, size: int64(len(data)), hash: sha256.Sum256(data), structure: tree.Append(nil), threads: threadHashes(data, tree), accounts: accounts, uses: len(accounts), isMessage: true}
 }
 
 // numbers gives numbers to contents. It takes many at once from the database, and some are lost when the server stops. Only the goroutine of the
@@ -165,7 +166,7 @@ func (s *Store) Upload(ctx context.Context, id AccountID, data []byte) (ContentI
 		return 0, err
 	}
 	content := s.newContent(data, id)
-	content.threads = nil
+	content.threads, content.isMessage = nil, false
 	err := s.queue.do(ctx, &change{accounts: []AccountID{id}, contents: []*newContent{content}, run: func(u *unit) error {
 		if _, err := u.account(id); err != nil {
 			return err
@@ -271,6 +272,12 @@ func removeContent(session store.Session, id ContentID, now int64) error {
 	gone, base := false, int64(0)
 	err := session.Each("content_remove", func(r store.Row) error { gone, base = true, r.Int64(0); return nil }, int64(id))
 	if err != nil || !gone {
+		return err
+	}
+	if err := session.Each("search_queue_remove", func(store.Row) error { return nil }, int64(id)); err != nil {
+		return err
+	}
+	if err := session.Run("search_filter_remove", int64(id)); err != nil {
 		return err
 	}
 	if err := session.Run("content_data_remove", int64(id)); err != nil || base == 0 {

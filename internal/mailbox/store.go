@@ -20,6 +20,9 @@ type Options struct {
 	Retention       time.Duration // of the outcomes of deliveries; 0: they stay
 	Submissions     time.Duration // age at which records of submissions are removed; 0: they stay
 
+	// SearchTexts returns the texts of messages for the index of searches; nil: there is none, and searches read all messages.
+	SearchTexts SearchTexts
+
 	// Announce is called after each change with what other stores of the same database cannot know; nil: there are none. It must not block.
 	Announce func(Hint)
 }
@@ -36,6 +39,7 @@ type Store struct {
 	queue    *changeQueue
 	numbers  numbers       // of contents
 	recalled chan struct{} // has an element when Run must look for recalled broadcasts
+	queued   chan struct{} // has an element when IndexSearches must look at the queue
 
 	mu       sync.Mutex
 	watchers map[AccountID]map[*watcher]struct{}
@@ -51,7 +55,7 @@ func New(db store.Database, o Options) *Store {
 	if o.MaxMailboxes == 0 {
 		o.MaxMailboxes = defaultMaxMailboxes
 	}
-	s := &Store{part: db.Mailboxes(), o: o, recalled: make(chan struct{}, 1), watchers: map[AccountID]map[*watcher]struct{}{}, access: map[*accessWatcher]struct{}{}}
+	s := &Store{part: db.Mailboxes(), o: o, recalled: make(chan struct{}, 1), queued: make(chan struct{}, 1), watchers: map[AccountID]map[*watcher]struct{}{}, access: map[*accessWatcher]struct{}{}}
 	s.queue = newChangeQueue(s.commit)
 	return s
 }

@@ -13,11 +13,14 @@ import (
 
 	"fanfare.dev/fanfare/internal/httpapi/limits"
 	"fanfare.dev/fanfare/internal/imap"
+	"fanfare.dev/fanfare/internal/imap/search"
 	"fanfare.dev/fanfare/internal/jmap"
+	jmapmail "fanfare.dev/fanfare/internal/jmap/mail"
 	"fanfare.dev/fanfare/internal/jmap/push"
 	"fanfare.dev/fanfare/internal/jmap/token"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
+	"fanfare.dev/fanfare/internal/mail/mimetree"
 	"fanfare.dev/fanfare/internal/mail/submission"
 	"fanfare.dev/fanfare/internal/mailbox"
 	"fanfare.dev/fanfare/internal/mailbox/apppassword"
@@ -64,8 +67,18 @@ func (l imapLogins) Scram(ctx context.Context, from netip.Addr) imap.Exchange {
 
 // mailboxOptions returns the options of a store of mailboxes.
 func (s *Server) mailboxOptions() mailbox.Options {
-	return mailbox.Options{Clock: s.clock, Logger: s.log, MaxMessageBytes: int64(s.config.MailboxMaxMessage), MaxBytes: int64(s.config.MailboxQuota), Retention: time.Duration(s.config.Retention) * 24 * time.Hour,
+	o := mailbox.Options{Clock: s.clock, Logger: s.log, MaxMessageBytes: int64(s.config.MailboxMaxMessage), MaxBytes: int64(s.config.MailboxQuota), Retention: time.Duration(s.config.Retention) * 24 * time.Hour,
 		Submissions: time.Duration(s.config.SubmissionDays) * 24 * time.Hour}
+	if s.config.MailboxSearchIndex {
+		o.SearchTexts = searchTexts
+	}
+	return o
+}
+
+// searchTexts returns the texts in which IMAP and JMAP search.
+func searchTexts(message []byte, tree *mimetree.Part, add func(text string)) {
+	search.Texts(message, tree, add)
+	jmapmail.SearchTexts(message, tree, add)
 }
 
 // newMailService returns a service with the bound addresses. The caller stops it.

@@ -390,7 +390,7 @@ func (c *components) startMaintenance(ctx context.Context) error {
 	c.rates = status.NewRates(c.recorder, c.channels)
 	retention := maintain.NewRetention(maintain.RetentionOptions{Store: c.store, Open: c.recorder.Open, Archive: c.archive.Archive, Age: time.Duration(c.config.Retention) * 24 * time.Hour, Clock: c.clock, Logger: c.log})
 	sessions := sessionlog.Retention{Log: sessionlog.New(c.db), Age: c.config.SessionRetention, Clock: c.clock, Logger: c.log}
-	c.background(sessions.Run, c.mailboxes.Run)
+	c.background(sessions.Run, c.mailboxes.Run, c.mailboxes.IndexSearches)
 	c.background(c.due.Run, c.switches.Run, c.history.Index, c.history.Merge, retention.Run, c.archive.Run, c.rates.Run, c.dispatch.ResumePaused)
 	return nil
 }

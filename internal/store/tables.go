@@ -75,6 +75,8 @@ func MailboxTables() []Table {
 		{"mailbox_numbers", columns("kind text, given int"), 1, ""},
 		{"mailbox_records", columns("account int, kind int, record int, created int, changed int, flags int, at int, body text"), 3, ""},
 		{"mailbox_aliases", columns("address text, service text, account int, created_at int"), 2, ""},
+		{"search_filters", columns("content int, version int, filter blob"), 1, ""},
+		{"search_queue", columns("content int"), 1, ""},
 		{"inbox_messages", columns("account int, email int, sent_day int, manifest int, position int, at int, read_at int, ended_at int, ended int"), 2, ""},
 		{"inbox_broadcasts", columns("sent_day int, seq int, stored int, read int, recalled int, expired int, recalled_at int, expires_at int, work_at int"), 2, ""},
 		{"inbox_blocks", columns("block int, sent_day int, manifest int, first int, last int, lowest int, highest int, members int, merged int, base int, at int"), 1, ""},
@@ -116,7 +118,7 @@ func (t *Table) PageRows() int {
 	switch {
 	case strings.HasSuffix(t.Name, "_files"), t.Name == "content_data":
 		return 1
-	case t.Name == "session_log", t.Name == "inbox_block_data":
+	case t.Name == "session_log", t.Name == "inbox_block_data", t.Name == "search_filters":
 		return 64
 	}
 	return 5000

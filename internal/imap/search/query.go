@@ -13,6 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/imap/syntax"
 	"fanfare.dev/fanfare/internal/mail/mimetree"
 	"fanfare.dev/fanfare/internal/mailbox"
+	"fanfare.dev/fanfare/internal/mailbox/searchfilter"
 )
 
 // A Message is a message that a Query examines.
@@ -25,6 +26,8 @@ type Message struct {
 	Header func() (header []byte, ok bool, err error)
 	// Content returns the bytes of the message and their structure. It returns nil bytes if the message does not exist any more.
 	Content func() ([]byte, *mimetree.Part, error)
+	// MayContain reports whether the message can contain a text, so that it need not be read. If MayContain is nil, it can.
+	MayContain func(n searchfilter.Pattern) (bool, error)
 }
 
 // Limits are the values that keys refer to.
@@ -84,6 +87,14 @@ func (c *candidate) header() (header []byte, ok bool, err error) {
 
 func of(test func(*candidate) bool) node {
 	return node{match: func(c *candidate) (bool, error) { return test(c), nil }}
+}
+
+// mayContain reports whether the message can contain a text.
+func (c *candidate) mayContain(n searchfilter.Pattern) (bool, error) {
+	if c.MayContain == nil || c.loaded {
+		return true, nil
+	}
+	return c.MayContain(n)
 }
 
 // ofContent is a node that needs the content.
@@ -262,8 +273,11 @@ func fold(s string) string {
 
 // header compiles a key about a field.
 func header(name, value string) node {
-	want := fold(value)
+	want, pattern := fold(value), searchfilter.NewPattern(value)
 	return node{true, func(c *candidate) (bool, error) {
+		if may, err := c.mayContain(pattern); !may || err != nil {
+			return false, err
+		}
 		header, ok, err := c.header()
 		if err != nil || !ok {
 			return false, err
@@ -284,8 +298,8 @@ func decoded(value []byte) string {
 
 // text compiles BODY, which does not search headers, and TEXT, which also searches those of parts (RFC 9051, section 6.4.4).
 func text(k *syntax.Key) node {
-	want := fold(k.Text)
-	return ofContent(func(c *candidate) bool {
+	want, pattern := fold(k.Text), searchfilter.NewPattern(k.Text)
+	inContent := ofContent(func(c *candidate) bool {
 		if want == "" {
 			return true
 		}
@@ -293,8 +307,15 @@ func text(k *syntax.Key) node {
 		c.read()
 		return k.Kind == syntax.KeyText && slices.ContainsFunc(c.headers, contains) || slices.ContainsFunc(c.texts, contains)
 	})
+	return node{true, func(c *candidate) (bool, error) {
+		if may, err := c.mayContain(pattern); !may || err != nil {
+			return false, err
+		}
+		return inContent.match(c)
+	}}
 }
 
+// headerText returns the fields of a header, decoded.
 func headerText(header []byte) string {
 	var out strings.Builder
 	for f := range mimetree.Fields(header) {
@@ -303,7 +324,7 @@ func headerText(header []byte) string {
 		out.WriteString(decoded(f.Value))
 		out.WriteByte('\n')
 	}
-	return fold(out.String())
+	return out.String()
 }
 
 // read reads the headers of the message and of its parts, and the texts of its text parts.
@@ -312,17 +333,23 @@ func (c *candidate) read() {
 		return
 	}
 	c.hasTexts = true
-	var add func(p *mimetree.Part)
-	add = func(p *mimetree.Part) {
-		c.headers = append(c.headers, headerText(c.bytes[p.Header.From:p.Header.To]))
-		switch {
-		case len(p.Children) > 0:
-			for _, child := range p.Children {
-				add(child)
-			}
-		case strings.EqualFold(p.Type, "text"), strings.EqualFold(p.Type, "message"):
-			c.texts = append(c.texts, fold(mimetree.Text(p, c.bytes)))
+	eachText(c.bytes, c.tree, func(header string) { c.headers = append(c.headers, fold(header)) }, func(text string) { c.texts = append(c.texts, fold(text)) })
+}
+
+// Texts calls add with the texts of a message that searches look at.
+func Texts(message []byte, tree *mimetree.Part, add func(text string)) {
+	eachText(message, tree, add, add)
+}
+
+// eachText calls header with the header of the message and of its parts, and text with the texts of its text parts.
+func eachText(message []byte, p *mimetree.Part, header, text func(string)) {
+	header(headerText(message[p.Header.From:p.Header.To]))
+	switch {
+	case len(p.Children) > 0:
+		for _, child := range p.Children {
+			eachText(message, child, header, text)
 		}
+	case strings.EqualFold(p.Type, "text"), strings.EqualFold(p.Type, "message"):
+		text(mimetree.Text(p, message))
 	}
-	add(c.tree)
 }

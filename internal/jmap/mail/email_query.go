@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/jmap/core"
 	"fanfare.dev/fanfare/internal/jmap/header"
 	"fanfare.dev/fanfare/internal/mailbox"
+	"fanfare.dev/fanfare/internal/mailbox/searchfilter"
 )
 
 // maxQuery is the largest number of ids in the result of a query.
@@ -128,6 +129,9 @@ type query struct {
 	view    *view
 	err     error // of reading a message
 
+	filters *mailbox.SearchReader
+	at      int // the message that is examined
+
 	body mailbox.EmailID // the message that has the text, because several conditions can read it
 	text string
 }
@@ -144,9 +148,11 @@ func (q *query) filtered(ctx context.Context, filter *core.Filter) ([]*mailbox.M
 	if err != nil {
 		return nil, err
 	}
+	q.filters = q.methods.store.SearchReader(len(q.view.messages), func(i int) mailbox.ContentID { return q.view.messages[i].Content })
 	var found []*mailbox.Message
 	for i := range q.view.messages {
 		message := &q.view.messages[i]
+		q.at = i
 		matches := filter.Matches(func(f *core.Filter) bool {
 			return !slices.ContainsFunc(tests[f], func(t test) bool { return !t(ctx, message) })
 		})
@@ -246,7 +252,11 @@ func (q *query) condition(object core.Object) ([]test, error) {
 	}{{from, []string{"From"}}, {to, []string{"To"}}, {cc, []string{"Cc"}}, {bcc, []string{"Bcc"}}, {subject, []string{"Subject"}}} {
 		if s.text != nil {
 			words := searchWords(*s.text)
+			patterns := patternsOf(words)
 			tests = append(tests, func(ctx context.Context, m *mailbox.Message) bool {
+				if !q.mayContain(ctx, patterns) {
+					return false
+				}
 				d := q.digest(ctx, m)
 				return d != nil && containsAll(fieldsText(d, s.fields), words)
 			})
@@ -254,13 +264,18 @@ func (q *query) condition(object core.Object) ([]test, error) {
 	}
 	if body != nil {
 		words := searchWords(*body)
+		patterns := patternsOf(words)
 		tests = append(tests, func(ctx context.Context, m *mailbox.Message) bool {
-			return containsAll(q.bodyText(ctx, m), words)
+			return q.mayContain(ctx, patterns) && containsAll(q.bodyText(ctx, m), words)
 		})
 	}
 	if text != nil {
 		words := searchWords(*text)
+		patterns := patternsOf(words)
 		tests = append(tests, func(ctx context.Context, m *mailbox.Message) bool {
+			if !q.mayContain(ctx, patterns) {
+				return false
+			}
 			d := q.digest(ctx, m)
 			if d == nil {
 				return false
@@ -277,7 +292,14 @@ func (q *query) fieldTest(field []string) (test, error) {
 	if len(field) < 1 || len(field) > 2 {
 		return nil, core.Fail(core.InvalidArguments, "the value of header in the filter must have one or two elements: a name and a text")
 	}
+	var patterns []searchfilter.Pattern
+	if len(field) == 2 {
+		patterns = patternsOf(field[1:])
+	}
 	return func(ctx context.Context, m *mailbox.Message) bool {
+		if !q.mayContain(ctx, patterns) {
+			return false
+		}
 		d := q.digest(ctx, m)
 		if d == nil {
 			return false
@@ -288,6 +310,28 @@ func (q *query) fieldTest(field []string) (test, error) {
 			return len(field) == 1 || strings.Contains(fold(text), fold(field[1]))
 		})
 	}, nil
+}
+
+// patternsOf prepares words for the index.
+func patternsOf(words []string) (patterns []searchfilter.Pattern) {
+	for _, word := range words {
+		patterns = append(patterns, searchfilter.NewPattern(word))
+	}
+	return patterns
+}
+
+// mayContain reports whether the message that is examined can contain all words. An error ends the query.
+func (q *query) mayContain(ctx context.Context, words []searchfilter.Pattern) bool {
+	for _, word := range words {
+		may, err := q.filters.MayContain(ctx, q.at, word)
+		if err != nil && q.err == nil {
+			q.err = err
+		}
+		if !may {
+			return false
+		}
+	}
+	return true
 }
 
 func hasKeyword(m *mailbox.Message, keyword string) bool {

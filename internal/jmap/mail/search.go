@@ -85,14 +85,27 @@ func (m *Methods) bodyText(ctx context.Context, account mailbox.AccountID, messa
 	if err != nil {
 		return "", err
 	}
+	return bodyTextOf(content, mimetree.Parse(content)), nil
+}
+
+func bodyTextOf(content []byte, tree *mimetree.Part) string {
 	var b strings.Builder
-	for _, l := range bodyOf(mimetree.Parse(content)).leaves {
+	for _, l := range bodyOf(tree).leaves {
 		if kind := l.kind(); (kind == "text/plain" || kind == "text/html") && b.Len() < maxPlainText {
 			b.WriteString(collapse(plainText(l, content)))
 			b.WriteByte('\n')
 		}
 	}
-	return b.String(), nil
+	return b.String()
+}
+
+// SearchTexts calls add with the texts of a message that the conditions of Email/query look at.
+func SearchTexts(message []byte, tree *mimetree.Part, add func(text string)) {
+	for f := range mimetree.Fields(message[tree.Header.From:tree.Header.To]) {
+		add(header.Text(string(f.Value)))
+		add(fieldText(f))
+	}
+	add(bodyTextOf(message, tree))
 }
 
 func isGone(err error) bool { return errors.Is(err, mailbox.ErrNoMessage) }

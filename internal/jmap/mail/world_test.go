@@ -40,9 +40,15 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldWith(t, mailbox.Options{SearchTexts: mail.SearchTexts})
+}
+
+func newWorldWith(t *testing.T, o mailbox.Options) *world {
+	t.Helper()
 	w := &world{T: t, clock: &testClock{now: time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)}, id: 7}
 	log := slog.New(slog.DiscardHandler)
-	w.store = mailbox.New(storetest.OpenAt(t, t.TempDir()), mailbox.Options{Clock: w.clock, Logger: log, Submissions: submissionAge})
+	o.Clock, o.Logger, o.Submissions = w.clock, log, submissionAge
+	w.store = mailbox.New(storetest.OpenAt(t, t.TempDir()), o)
 	t.Cleanup(w.store.Close)
 	if _, err := w.store.Create(t.Context(), mailbox.Owner{ID: w.id, Service: "press", Address: "ann@example.org"}); err != nil {
 		t.Fatal(err)

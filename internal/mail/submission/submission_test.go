@@ -352,7 +352,7 @@ func TestADisabledAccountSendsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	record := &submission.Record{Recipients: []submission.Recipient{{Address: "ann@example.net", Outside: true}}}
-	if _, err := w.Relayed(t.Context(), &w.account, []byte("From: joe@example.org\r\n\r\n"), record); fanfare.CodeOf(err) != fanfare.Forbidden {
+	if _, err := w.Relayed(t.Context(), &w.account, joe, []byte("From: joe@example.org\r\n\r\n"), record); fanfare.CodeOf(err) != fanfare.Forbidden {
 		t.Errorf("got %v", err)
 	}
 	if len(w.relay.sent) != 0 {

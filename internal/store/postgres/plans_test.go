@@ -57,6 +57,8 @@ func fill(t *testing.T, conn *pgx.Conn) {
 		"INSERT INTO uploads (account, content, at) SELECT n / 10, n, n FROM generate_series(1, 5000) n",
 		"INSERT INTO mailbox_records (account, kind, record, created, changed, flags, at, body) SELECT n / 10, 2, n, 1, n % 10, n % 3, n, '' FROM generate_series(1, 5000) n",
 		"INSERT INTO mailbox_aliases (address, service, account, created_at) SELECT n, '', n / 10, 1 FROM generate_series(1, 5000) n",
+		"INSERT INTO search_filters (content, version, filter) SELECT n, 1, '' FROM generate_series(1, 5000) n",
+		"INSERT INTO search_queue (content) SELECT n FROM generate_series(1, 5000) n",
 		"INSERT INTO mailbox_numbers (kind, given) VALUES ('content', 5000)",
 		"INSERT INTO inbox_messages (account, email, sent_day, manifest, position, at, read_at, ended_at, ended) SELECT n / 10, n, 1, n / 100, n % 100, 1, 0, 0, 0 FROM generate_series(1, 5000) n",
 		"INSERT INTO inbox_broadcasts (sent_day, seq, stored, read, recalled, expired, recalled_at, expires_at, work_at) SELECT 1, n, 1, 1, 1, 1, 0, n % 2, n % 2 FROM generate_series(1, 5000) n",

@@ -21,6 +21,7 @@ var mailboxKills = []struct {
 	{"before-broadcast-edit", 1}, {"after-broadcast-edit", 2},
 	{"before-messages-end", 1}, {"after-messages-end", 1},
 	{"before-mailbox-blocks-removed", 1}, {"after-mailbox-blocks-removed", 1},
+	{"before-search-index", 2}, {"after-search-index", 2},
 	{"before-contents-removed", 1}, {"after-contents-removed", 1},
 }
 

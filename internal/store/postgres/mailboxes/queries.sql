@@ -330,3 +330,33 @@ DELETE FROM mailbox_aliases WHERE account = $1 AND address = $2 RETURNING accoun
 
 -- name: aliases_clear
 DELETE FROM mailbox_aliases WHERE account = $1
+
+-- name: search_queue_insert
+INSERT INTO search_queue (content) VALUES ($1) ON CONFLICT (content) DO NOTHING
+
+-- name: search_queue_first
+SELECT content FROM search_queue ORDER BY content LIMIT $1
+
+-- Returns the content if it was in the queue, so that of two indexers one stores its filter.
+-- name: search_queue_remove
+DELETE FROM search_queue WHERE content = $1 RETURNING content
+
+-- name: search_source
+SELECT c.structure, c.base, d.data FROM contents c JOIN content_data d ON d.content = c.content WHERE c.content = $1
+
+-- name: search_source_size
+SELECT size, length(structure) FROM contents WHERE content = $1
+
+-- name: search_filter
+SELECT filter FROM search_filters WHERE content = $1 AND version = $2
+
+-- name: search_filter_insert
+INSERT INTO search_filters (content, version, filter) VALUES ($1, $2, $3) ON CONFLICT (content) DO UPDATE SET version = excluded.version, filter = excluded.filter
+
+-- name: search_filter_remove
+DELETE FROM search_filters WHERE content = $1
+
+-- Contents of messages, after one, that have no filter of a version. Those of blocks have no structure, and those with a base belong to broadcasts.
+-- name: search_missing_after
+SELECT c.content FROM contents c LEFT JOIN search_filters f ON f.content = c.content AND f.version = $1
+WHERE c.content > $2 AND c.base = 0 AND c.uses > 0 AND length(c.structure) > 0 AND f.content IS NULL ORDER BY c.content LIMIT $3

@@ -242,3 +242,25 @@ INSERT INTO mailbox_aliases (address, service, account, created_at) VALUES (?, ?
 DELETE FROM mailbox_aliases WHERE account = ? AND address = ? RETURNING account
 -- name: aliases_clear
 DELETE FROM mailbox_aliases WHERE account = ?
+
+-- name: search_queue_insert
+INSERT INTO search_queue (content) VALUES (?) ON CONFLICT (content) DO NOTHING
+-- name: search_queue_first
+SELECT content FROM search_queue ORDER BY content LIMIT ? + 0
+-- Returns the content if it was in the queue, so that of two indexers one stores its filter.
+-- name: search_queue_remove
+DELETE FROM search_queue WHERE content = ? RETURNING content
+-- name: search_source
+SELECT c.structure, c.base, d.data FROM contents c JOIN content_data d ON d.content = c.content WHERE c.content = ?
+-- name: search_source_size
+SELECT size, length(structure) FROM contents WHERE content = ?
+-- name: search_filter
+SELECT filter FROM search_filters WHERE content = ? AND version = ?
+-- name: search_filter_insert
+INSERT INTO search_filters (content, version, filter) VALUES (?, ?, ?) ON CONFLICT (content) DO UPDATE SET version = excluded.version, filter = excluded.filter
+-- name: search_filter_remove
+DELETE FROM search_filters WHERE content = ?
+-- Contents of messages, after one, that have no filter of a version. Those of blocks have no structure, and those with a base belong to broadcasts.
+-- name: search_missing_after
+SELECT c.content FROM contents c LEFT JOIN search_filters f ON f.content = c.content AND f.version = ?
+WHERE c.content > ? AND c.base = 0 AND c.uses > 0 AND length(c.structure) > 0 AND f.content IS NULL ORDER BY c.content LIMIT ? + 0
