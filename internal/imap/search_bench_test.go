@@ -46,21 +46,17 @@ func BenchmarkSearch(b *testing.B) {
 				_, err := w.store.Append(context.Background(), list[0].ID, []mailbox.NewMessage{{Mailbox: mailbox.InboxID, Content: content}})
 				must(b, err)
 			}
-			if with {
-				began := time.Now()
-				for n := 1; n > 0; {
-					n, err = w.store.Index(context.Background())
-					must(b, err)
-				}
-				b.ReportMetric(1000/time.Since(began).Seconds(), "indexed/s")
+			began := time.Now()
+			for n := 1; n > 0; {
+				n, err = w.store.Index(context.Background())
+				must(b, err)
 			}
+			indexing := time.Since(began)
 			c.ok("SELECT INBOX")
+			words := slices.Compact(slices.Sorted(slices.Values(texts))) // each is as likely, so that most are rare
 			var took []time.Duration
 			for b.Loop() {
-				word := texts[r.IntN(len(texts))]
-				for len(word) < 5 {
-					word = texts[r.IntN(len(texts))]
-				}
+				word := words[r.IntN(len(words))]
 				began := time.Now()
 				c.ok("UID SEARCH BODY %s", word)
 				took = append(took, time.Since(began))
@@ -69,6 +65,9 @@ func BenchmarkSearch(b *testing.B) {
 			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 			b.ReportMetric(float64(bytes)/1000, "bytes/message")
+			if with {
+				b.ReportMetric(1000/indexing.Seconds(), "indexed/s")
+			}
 		})
 	}
 }
