@@ -217,7 +217,7 @@ func TestTrimRemovesOnlyMatchedOldEvents(t *testing.T) {
 		}
 		queues[lane] = q
 	}
-	// What was done behind one that was not may come again, at any time until the backlog is empty.
+	// A group that was done behind one that was not may come again, at any time until the backlog is empty.
 	finished := finishAll(t, b, queues)
 	for _, want := range []string{"urgent 2", "bulk 0"} {
 		if !slices.Contains(finished, want) {
