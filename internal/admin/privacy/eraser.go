@@ -227,6 +227,13 @@ func (e *Eraser) eraseMailboxes(ctx context.Context, some []*erasure) error {
 	var names [][]byte
 	for _, one := range some {
 		for _, place := range one.Places {
+			aliases, err := e.options.Mailboxes.Aliases(ctx, place)
+			if err != nil {
+				return err
+			}
+			for i := range aliases {
+				names = append(names, []byte(aliases[i].Address))
+			}
 			if err := e.options.Mailboxes.Remove(ctx, place); err != nil {
 				return err
 			}

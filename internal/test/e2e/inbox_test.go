@@ -339,6 +339,11 @@ func TestTheMailboxOfAPersonIsExportedAndErased(t *testing.T) {
 	r.do("COPY 1 Travel/2026")
 	r.do(`STORE 1 +FLAGS (\Flagged work)`)
 
+	const alias = "yq7other" // the local parts of the aliases begin with it
+	for i := range 200 {
+		s.http.must(201, "PUT", fmt.Sprintf("/v1/mailboxes/%s@example.org/aliases/%s%03d@example.org", opens, alias, i), plain, "")
+	}
+
 	own := s.mailboxOf("id-" + opens)
 	if len(own) != 3 || own[0].Mailbox.Address != strings.ToLower(opens)+"@example.org" && own[0].Mailbox.Address != opens+"@example.org" ||
 		len(own[0].Mailbox.AppPasswords) != 1 || own[0].Mailbox.AppPasswords[0].Name != "phone of "+opens+"@example.org" {
@@ -363,7 +368,7 @@ func TestTheMailboxOfAPersonIsExportedAndErased(t *testing.T) {
 	}
 	check := func(when string) {
 		t.Helper()
-		if files := s.foundIn(opens, never); len(files) > 0 {
+		if files := s.foundIn(opens, never, alias); len(files) > 0 {
 			t.Errorf("%s: found in %v", when, files)
 		}
 		if kept := s.mailboxOf("id-" + stays); len(kept) != 2 || !strings.Contains(string(kept[1].Mail.Content), "Hello "+stays) {
@@ -375,7 +380,7 @@ func TestTheMailboxOfAPersonIsExportedAndErased(t *testing.T) {
 		t.Errorf("the counts are %+v", got)
 	}
 	s.mustStop()
-	if files := s.foundIn(opens, never); len(files) > 0 {
+	if files := s.foundIn(opens, never, alias); len(files) > 0 {
 		t.Errorf("after the stop: found in %v", files)
 	}
 	s.start()
