@@ -63,6 +63,8 @@ func schemaDescriptions() map[string]string {
 		"MailboxImport":       "The result of an import of messages.",
 		"MailboxPatch":        "The members of a mailbox to change.",
 		"MailboxPage":         "A page of mailboxes, in the order of the subscribers.",
+		"MailboxAlias":        "A further address of a mailbox.",
+		"MailboxAliasList":    "The aliases of a mailbox, in the order of their addresses.",
 		"Folder":              "A folder of a mailbox.",
 		"AppPassword":         "An app password of a mailbox, without the password itself.",
 		"AppPasswordRequest":  "An app password to create.",
