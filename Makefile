@@ -127,7 +127,7 @@ bench-pairs: build ## Compare this tree with an older binary (OLD=PATH, PAIR_IDS
 ##@ Check
 
 .PHONY: test
-test: ## Check the main job and all fast tests (3 to 7 minutes).
+test: ## Check the main job and all fast tests (3 to 8 minutes).
 	@rm -rf .test; status=0; $(MAKE) -k test-steps || status=1; .ci/summary || status=1; exit $$status
 
 .PHONY: ci

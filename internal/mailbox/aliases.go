@@ -144,32 +144,43 @@ func (u *unit) checkNoAlias(of *Owner) error {
 	return err
 }
 
-// RecipientsOf returns the accounts that receive the mail to an address, at most one for each service, in the order of their numbers. An alias takes
-// precedence over an account that got the address later.
-func (s *Store) RecipientsOf(ctx context.Context, address string) (list []Account, err error) {
+// RecipientsOf returns the accounts that receive the mail to an address, at most one for each service, in the order of their numbers. The accounts
+// are those of the first form of the address that has any.
+func (s *Store) RecipientsOf(ctx context.Context, forms ...string) (list []Account, err error) {
 	err = s.part.Read(ctx, func(session store.Session) error {
 		list = nil
-		var ids []AccountID
-		aliased := map[string]bool{}
-		err := session.Each("aliases_of", func(r store.Row) error {
-			ids = append(ids, AccountID(r.Int64(0)))
-			aliased[r.Text(1)] = true
-			return nil
-		}, address)
-		if err != nil {
-			return err
-		}
-		aliases := len(ids)
-		if err := session.Each("accounts_of", func(r store.Row) error { ids = append(ids, AccountID(r.Int64(0))); return nil }, address); err != nil {
-			return err
-		}
-		return session.EachOf("account", len(ids), func(i int) []any { return []any{int64(ids[i])} }, func(i int, r store.Row) error {
-			if a := accountOf(ids[i], r).Account; i < aliases || !aliased[a.Service] {
-				list = append(list, a)
+		for _, form := range forms {
+			if list, err = recipientsOf(session, form); err != nil || len(list) > 0 {
+				return err
 			}
-			return nil
-		})
+		}
+		return nil
 	})
 	slices.SortFunc(list, func(a, b Account) int { return cmp.Compare(a.ID, b.ID) })
+	return list, err
+}
+
+// recipientsOf returns the accounts of one form of an address. An alias takes precedence over an account that got the address later.
+func recipientsOf(session store.Session, address string) (list []Account, err error) {
+	var ids []AccountID
+	aliased := map[string]bool{}
+	err = session.Each("aliases_of", func(r store.Row) error {
+		ids = append(ids, AccountID(r.Int64(0)))
+		aliased[r.Text(1)] = true
+		return nil
+	}, address)
+	if err != nil {
+		return nil, err
+	}
+	aliases := len(ids)
+	if err := session.Each("accounts_of", func(r store.Row) error { ids = append(ids, AccountID(r.Int64(0))); return nil }, address); err != nil {
+		return nil, err
+	}
+	err = session.EachOf("account", len(ids), func(i int) []any { return []any{int64(ids[i])} }, func(i int, r store.Row) error {
+		if a := accountOf(ids[i], r).Account; i < aliases || !aliased[a.Service] {
+			list = append(list, a)
+		}
+		return nil
+	})
 	return list, err
 }

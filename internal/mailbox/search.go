@@ -7,7 +7,6 @@ import (
 
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/mail/mimetree"
-	"fanfare.dev/fanfare/internal/mailbox/delta"
 	"fanfare.dev/fanfare/internal/mailbox/searchfilter"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/retry"
@@ -74,7 +73,7 @@ func (s *Store) IndexSearches(ctx context.Context) {
 	ix := &indexer{store: s}
 	for {
 		began := time.Now()
-		n, err := ix.some(ctx)
+		n, err := ix.indexBatch(ctx)
 		s.report(ctx, "cannot index messages for searches", err)
 		if err == nil && n > 0 {
 			// Deliveries and sessions get at least half of the time.
@@ -103,10 +102,10 @@ func (s *Store) Index(ctx context.Context) (n int, err error) {
 	if s.o.SearchTexts == nil {
 		return 0, nil
 	}
-	return (&indexer{store: s}).some(ctx)
+	return (&indexer{store: s}).indexBatch(ctx)
 }
 
-func (ix *indexer) some(ctx context.Context) (n int, err error) {
+func (ix *indexer) indexBatch(ctx context.Context) (n int, err error) {
 	s := ix.store
 	queue, err := s.contentIDs(ctx, "search_queue_first", int64(indexedAtOnce))
 	if err != nil || len(queue) == 0 {
@@ -181,19 +180,9 @@ func (s *Store) searchSource(ctx context.Context, id ContentID) (message []byte,
 			return err
 		}
 		var structure []byte
-		base := int64(0)
-		err = session.Each("search_source", func(r store.Row) error { structure, base, message = r.Bytes(0), r.Int64(1), r.Bytes(2); return nil }, int64(id))
+		err = session.Each("search_source", func(r store.Row) error { structure, message = r.Bytes(0), r.Bytes(1); return nil }, int64(id))
 		if err != nil {
 			return err
-		}
-		if base != 0 {
-			err = session.Each("content_data", func(r store.Row) error {
-				message, err = delta.Expand(nil, r.Bytes(0), message)
-				return err
-			}, base)
-			if err != nil {
-				return err
-			}
 		}
 		if read, err := mimetree.Read(structure); err == nil {
 			tree = read

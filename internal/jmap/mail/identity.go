@@ -123,7 +123,7 @@ func (m *Methods) identities(ctx context.Context, c *core.Call) (*accountIdentit
 		return nil, err
 	}
 	for i := range all.list {
-		if all.isLeft(i) {
+		if all.isObsolete(i) {
 			err := m.store.RemoveRecord(ctx, all.of.ID, mailbox.IdentityRecord, all.records[i].ID)
 			if err != nil && !errors.Is(err, mailbox.ErrNoRecord) {
 				return nil, accountError(err)
@@ -177,8 +177,8 @@ func (a *accountIdentities) has(address int) bool {
 	return slices.ContainsFunc(a.list, func(one identity) bool { return submission.Same(one.Email, a.own[address]) })
 }
 
-// isLeft reports whether an identity was made for an alias that does not exist any more.
-func (a *accountIdentities) isLeft(i int) bool {
+// isObsolete reports whether an identity was made for an alias that does not exist any more.
+func (a *accountIdentities) isObsolete(i int) bool {
 	return a.list[i].Alias && !submission.Has(a.own[1:], a.list[i].Email)
 }
 
@@ -189,7 +189,7 @@ func (a *accountIdentities) needUpdate() bool {
 		}
 	}
 	for i := range a.list {
-		if a.isLeft(i) {
+		if a.isObsolete(i) {
 			return true
 		}
 	}

@@ -86,12 +86,7 @@ func (s *Server) accountsOf(ctx context.Context, to string) ([]mailbox.Account, 
 	if accounts := s.recent.find(s.options.Clock.Now(), normal); accounts != nil {
 		return accounts, nil
 	}
-	var accounts []mailbox.Account
-	for _, form := range address.Forms(normal) {
-		if accounts, err = s.options.Mailboxes.RecipientsOf(ctx, form); err != nil || len(accounts) > 0 {
-			break
-		}
-	}
+	accounts, err := s.options.Mailboxes.RecipientsOf(ctx, address.Forms(normal)...)
 	if err == nil {
 		s.recent.add(s.options.Clock.Now(), normal, accounts)
 	}

@@ -33,8 +33,9 @@ const (
 
 // Mailboxes are the mailboxes of an LMTP or a Submission server; *mailbox.Store has these methods.
 type Mailboxes interface {
-	// RecipientsOf returns the accounts that have an address or an alias. A message to the address is delivered to all of them.
-	RecipientsOf(ctx context.Context, address string) ([]mailbox.Account, error)
+	// RecipientsOf returns the accounts that have the first of several forms of an address that any has, as an address or an alias. A message to the
+	// address is delivered to all of them.
+	RecipientsOf(ctx context.Context, forms ...string) ([]mailbox.Account, error)
 	// Addresses returns the addresses of an account: its own, followed by its aliases.
 	Addresses(ctx context.Context, id mailbox.AccountID) ([]string, error)
 	// Deliver stores a message durably, and returns an error or nil for each account.

@@ -68,13 +68,8 @@ func (s *Submitter) Send(ctx context.Context, a *mailbox.Account, from string, m
 }
 
 // local returns the accounts of an address, in its normal form.
-func (s *Submitter) local(ctx context.Context, normal string) (list []mailbox.Account, err error) {
-	for _, form := range address.Forms(normal) {
-		if list, err = s.o.Store.RecipientsOf(ctx, form); err != nil || len(list) > 0 {
-			break
-		}
-	}
-	return list, err
+func (s *Submitter) local(ctx context.Context, normal string) ([]mailbox.Account, error) {
+	return s.o.Store.RecipientsOf(ctx, address.Forms(normal)...)
 }
 
 // deliver stores a message in the mailboxes of the recipients that are not outside, each once.

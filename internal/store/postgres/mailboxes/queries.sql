@@ -342,7 +342,7 @@ SELECT content FROM search_queue ORDER BY content LIMIT $1
 DELETE FROM search_queue WHERE content = $1 RETURNING content
 
 -- name: search_source
-SELECT c.structure, c.base, d.data FROM contents c JOIN content_data d ON d.content = c.content WHERE c.content = $1
+SELECT c.structure, d.data FROM contents c JOIN content_data d ON d.content = c.content WHERE c.content = $1
 
 -- name: search_source_size
 SELECT size, length(structure) FROM contents WHERE content = $1

@@ -251,7 +251,7 @@ SELECT content FROM search_queue ORDER BY content LIMIT ? + 0
 -- name: search_queue_remove
 DELETE FROM search_queue WHERE content = ? RETURNING content
 -- name: search_source
-SELECT c.structure, c.base, d.data FROM contents c JOIN content_data d ON d.content = c.content WHERE c.content = ?
+SELECT c.structure, d.data FROM contents c JOIN content_data d ON d.content = c.content WHERE c.content = ?
 -- name: search_source_size
 SELECT size, length(structure) FROM contents WHERE content = ?
 -- name: search_filter
