@@ -43,7 +43,7 @@ func lookDovecot() error {
 	return nil
 }
 
-// dovecotConfig has the variables FOLDER, CLIENTS, IMAP and LMTP. Its processes write as the account mail.
+// dovecotConfig has the variables FOLDER, CLIENTS, CONNECTIONS, IMAP and LMTP. Its processes write as the account mail.
 const dovecotConfig = `base_dir = FOLDER/run
 state_dir = FOLDER/state
 log_path = FOLDER/log
@@ -98,6 +98,15 @@ service imap-login {
     port = 0
   }
 }
+service imap {
+  process_limit = CLIENTS
+}
+service auth {
+  client_limit = CONNECTIONS
+}
+service anvil {
+  client_limit = CONNECTIONS
+}
 service lmtp {
   process_min_avail = 10
   inet_listener lmtp {
@@ -130,7 +139,7 @@ func startDovecot(l *harness.Env, n int) (*dovecot, error) {
 		}
 	}
 	d.imap, d.lmtp = "127.0.0.2:"+ports[0], "127.0.0.2:"+ports[1]
-	config := strings.NewReplacer("FOLDER", folder, "CLIENTS", strconv.Itoa(2*n+1000), "IMAP", ports[0], "LMTP", ports[1]).Replace(dovecotConfig)
+	config := strings.NewReplacer("FOLDER", folder, "CLIENTS", strconv.Itoa(n+1000), "CONNECTIONS", strconv.Itoa(3*(n+1000)), "IMAP", ports[0], "LMTP", ports[1]).Replace(dovecotConfig)
 	err = errors.Join(os.Chmod(l.Dir, 0o711), os.MkdirAll(d.mail, 0o711), os.Chmod(folder, 0o711), os.Chown(d.mail, d.uid, d.gid), os.Chmod(d.mail, 0o700), //nolint:gosec // processes of the accounts of Dovecot pass through
 		os.WriteFile(filepath.Join(folder, "users"), []byte(list.String()), 0o644), os.WriteFile(filepath.Join(folder, "dovecot.conf"), []byte(config), 0o644)) //nolint:gosec // they read them
 	if err != nil {
