@@ -19,7 +19,7 @@ so that you can revoke it alone.`}
 	password.AddCommand(c.passwordCreateCommand(), c.passwordListCommand(), c.passwordRevokeCommand())
 	command.AddCommand(password, c.mailboxAliasCommand(), c.mailboxListCommand(), c.mailboxShowCommand(), c.mailboxCreateCommand(), c.mailboxQuotaCommand(),
 		c.mailboxDisableCommand(true), c.mailboxDisableCommand(false), c.mailboxRemoveCommand(),
-		c.mailboxExportCommand(), c.mailboxImportCommand(), c.mailboxDNSCommand())
+		c.mailboxExportCommand(), c.mailboxImportCommand(), c.mailboxReindexCommand(), c.mailboxDNSCommand())
 	return command
 }
 

@@ -367,6 +367,12 @@ func (boxes) AddAlias(context.Context, string, string, string) (of mailbox.Accou
 	return of, made, true, nil
 }
 
+func (boxes) SearchIndex(context.Context) (index mailbox.SearchIndex, err error) { return index, nil }
+
+func (boxes) Reindex(context.Context, string, string, mailbox.ContentID) (of mailbox.Account, done mailbox.Reindexing, err error) {
+	return of, done, nil
+}
+
 func (boxes) RemoveAlias(context.Context, string, string, string) (of mailbox.Account, err error) {
 	return of, nil
 }

@@ -18,6 +18,7 @@ import (
 // Mailboxes manages the mailboxes of the subscribers of a service. They are named by their addresses.
 type Mailboxes interface {
 	MailboxAliases
+	MailboxSearch
 	// Page lists mailboxes; a service of "" means all. next is 0 at the end.
 	Page(ctx context.Context, service string, after fanfare.RowID, limit int) (page []mailbox.Account, next fanfare.RowID, err error)
 	Account(ctx context.Context, service, address string) (mailbox.Account, []mailbox.Mailbox, error)
@@ -93,6 +94,7 @@ func (a *API) mailboxAccountRoutes() {
 
 	a.mailboxTransferRoutes(op)
 	a.mailboxAliasRoutes(op)
+	a.mailboxSearchRoutes(op)
 
 	remove := op("delete-mailbox", http.MethodDelete, one, "Remove a mailbox with all its messages")
 	remove.Description = "Its app passwords and aliases are removed, too, and traces no longer show when its messages were read. The subscriber stays, and the next message creates a new mailbox. To prevent this, end the subscriptions, or disable the mailbox instead."

@@ -72,7 +72,8 @@ func (s *Store) commitGroup(group []*change) error {
 		}
 		return err
 	}
-	if u.indexes {
+	if u.queued > 0 {
+		s.storing.add(s.o.Clock.Now(), u.queued)
 		s.wakeIndexer()
 	}
 	var changed []AccountState
@@ -138,7 +139,7 @@ type unit struct {
 
 	block        []byte // buffer for a decompressed block
 	mergedBlocks bool   // messages of blocks became rows
-	indexes      bool   // the index of searches has work
+	queued       int    // contents that were put into the queue of the index
 }
 
 // An addedMessage is a message that is not written yet.

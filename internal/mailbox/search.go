@@ -3,8 +3,10 @@ package mailbox
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/mail/mimetree"
 	"fanfare.dev/fanfare/internal/mailbox/searchfilter"
@@ -25,7 +27,11 @@ const (
 	maxIndexedBytes    = 8 << 20 // of a content; the filter of a larger one excludes nothing
 	indexInterval      = 5 * time.Second
 	maxIndexPause      = time.Second
-	queuedAtOnce       = 1000 // contents in one transaction
+	queuedAtOnce       = 1000                   // contents in one transaction
+	gatherWait         = 500 * time.Millisecond // in which messages gather for a transaction
+	busyContents       = 500                    // messages stored in a second with which the indexer waits
+	busyWait           = 250 * time.Millisecond
+	maxIndexLag        = time.Minute // after which the indexer does not wait for deliveries any more
 )
 
 // queueForSearch puts the contents of messages into the queue of the index. A content that has a filter leaves the queue without work.
@@ -41,7 +47,7 @@ func (u *unit) queueForSearch(group []*change) error {
 			}
 		}
 	}
-	u.indexes = len(ids) > 0
+	u.queued = len(ids)
 	return queueContents(u.session, ids)
 }
 
@@ -72,6 +78,12 @@ func (s *Store) IndexSearches(ctx context.Context) {
 	defer ticker.Stop()
 	ix := &indexer{store: s}
 	for {
+		if s.yieldsToDeliveries() {
+			if retry.Sleep(ctx, busyWait) != nil {
+				return
+			}
+			continue
+		}
 		began := time.Now()
 		n, err := ix.indexBatch(ctx)
 		s.report(ctx, "cannot index messages for searches", err)
@@ -87,8 +99,54 @@ func (s *Store) IndexSearches(ctx context.Context) {
 			return
 		case <-ticker.C:
 		case <-s.queued:
+			if retry.Sleep(ctx, gatherWait) != nil {
+				return
+			}
 		}
 	}
+}
+
+// yieldsToDeliveries reports whether the indexer waits, because many messages are being stored. They wait for the index up to a limit.
+func (s *Store) yieldsToDeliveries() bool {
+	now := s.o.Clock.Now()
+	if !s.storing.busy(now) {
+		return false
+	}
+	s.behind.CompareAndSwap(0, now.UnixNano())
+	return now.UnixNano()-s.behind.Load() < int64(maxIndexLag)
+}
+
+// A storeRate counts the messages that were stored in the current second and in the one before.
+type storeRate struct {
+	mu      sync.Mutex
+	second  int64
+	current int
+	last    int
+}
+
+func (r *storeRate) add(now time.Time, n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turn(now)
+	r.current += n
+}
+
+// turn begins the current second.
+func (r *storeRate) turn(now time.Time) {
+	switch second := now.Unix(); second - r.second {
+	case 0:
+	case 1:
+		r.second, r.last, r.current = second, r.current, 0
+	default:
+		r.second, r.last, r.current = second, 0, 0
+	}
+}
+
+func (r *storeRate) busy(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turn(now)
+	return max(r.current, r.last) >= busyContents
 }
 
 // An indexer makes filters, one batch after the other.
@@ -108,8 +166,11 @@ func (s *Store) Index(ctx context.Context) (n int, err error) {
 func (ix *indexer) indexBatch(ctx context.Context) (n int, err error) {
 	s := ix.store
 	queue, err := s.contentIDs(ctx, "search_queue_first", int64(indexedAtOnce))
-	if err != nil || len(queue) == 0 {
+	if err != nil {
 		return 0, err
+	}
+	if s.noteQueue(len(queue)); len(queue) == 0 {
+		return 0, nil
 	}
 	known, err := s.searchFilters(ctx, queue)
 	if err != nil {
@@ -279,6 +340,75 @@ func (s *Store) queueMissing(ctx context.Context) error {
 		after = ids[len(ids)-1]
 	}
 	return ctx.Err()
+}
+
+// A Reindexing is a part of the work of Reindex.
+type Reindexing struct {
+	Queued int       // contents that were put into the queue
+	Next   ContentID // after which the next part begins; 0: there is none
+}
+
+// Reindex removes the filters of contents after one, and puts the contents into the queue: those of an account, or of all accounts with 0; uploads may be among the latter. A search reads
+// them until they are indexed again. It is a part of the work, up to a limit; the caller goes on with Next.
+func (s *Store) Reindex(ctx context.Context, of AccountID, after ContentID) (done Reindexing, err error) {
+	if s.o.SearchTexts == nil {
+		return done, &fanfare.Error{Code: fanfare.Conflict, Message: "the index of searches is off", Hint: "set mailbox_search_index to true and restart the server"}
+	}
+	err = s.part.Write(ctx, func(session store.Session) error {
+		var ids []ContentID
+		add := func(r store.Row) error { ids = append(ids, ContentID(r.Int64(0))); return nil }
+		var err error
+		if of == 0 {
+			err = session.Each("search_contents_after", add, int64(after), int64(queuedAtOnce))
+		} else {
+			err = session.Each("search_contents_of", add, int64(of), int64(after), int64(queuedAtOnce))
+		}
+		if err != nil {
+			return err
+		}
+		done = Reindexing{Queued: len(ids)}
+		if len(ids) == queuedAtOnce {
+			done.Next = ids[len(ids)-1]
+		}
+		if err := session.EachOf("search_filter_remove", len(ids), func(i int) []any { return []any{int64(ids[i])} }, func(int, store.Row) error { return nil }); err != nil {
+			return err
+		}
+		return queueContents(session, ids)
+	})
+	if err == nil && done.Queued > 0 {
+		s.wakeIndexer()
+	}
+	return done, err
+}
+
+// A SearchIndex is the state of the index of searches.
+type SearchIndex struct {
+	Enabled bool
+	Waiting int       // messages with different contents that wait, at most maxCounted
+	Since   time.Time // since when some have waited without a break; zero: none is known to wait
+}
+
+const maxCounted = 1_000_000
+
+// SearchIndex returns the state of the index. Since is known to the store that runs IndexSearches.
+func (s *Store) SearchIndex(ctx context.Context) (index SearchIndex, err error) {
+	err = s.part.Read(ctx, func(session store.Session) error {
+		index = SearchIndex{Enabled: s.o.SearchTexts != nil}
+		return session.Each("search_queue_count", func(r store.Row) error { index.Waiting = int(r.Int64(0)); return nil }, int64(maxCounted))
+	})
+	if since := s.behind.Load(); since != 0 && index.Waiting > 0 {
+		index.Since = time.Unix(0, since).UTC()
+	}
+	return index, err
+}
+
+// noteQueue remembers since when contents have waited. n is how many the indexer found.
+func (s *Store) noteQueue(n int) {
+	if n == 0 {
+		s.behind.Store(0)
+		return
+	}
+	s.behind.CompareAndSwap(0, s.o.Clock.Now().UnixNano())
 }
 
 // wakeIndexer makes the indexer of this store look at the queue.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/mail/mimetree"
 	"fanfare.dev/fanfare/internal/mailbox"
 	"fanfare.dev/fanfare/internal/mailbox/searchfilter"
@@ -244,6 +245,99 @@ func TestSearchesAreRightWhileMessagesComeAndGo(t *testing.T) {
 					}
 				}
 			}
+		}
+	})
+}
+
+func TestMessagesAreIndexedAgain(t *testing.T) {
+	onStore(t, indexed, func(t *testing.T, w *world) {
+		a, b := w.account(t, 1), w.account(t, 2)
+		messages := make([]mailbox.NewMessage, 1500) // more than one part
+		for i := range messages {
+			messages[i] = mailbox.NewMessage{Mailbox: mailbox.InboxID, Content: mail("greetings", fmt.Sprintf("number%d.", i))}
+		}
+		_, err := w.Append(t.Context(), a, messages)
+		must(t, err)
+		w.append(t, b, mailbox.InboxID, mail("only of b", ""))
+		_, err = w.Upload(t.Context(), b, []byte("an upload"))
+		must(t, err)
+		w.index(t)
+		w.wantRows(t, "before", 0, 1501)
+		again := func(of mailbox.AccountID) (queued, parts int) {
+			for after := mailbox.ContentID(0); ; {
+				done, err := w.Reindex(t.Context(), of, after)
+				must(t, err)
+				queued, parts = queued+done.Queued, parts+1
+				if after = done.Next; after == 0 {
+					return queued, parts
+				}
+			}
+		}
+		if queued, parts := again(b); queued != 1 || parts != 1 {
+			t.Errorf("%d messages of b were queued in %d parts", queued, parts)
+		}
+		w.wantRows(t, "after b", 1, 1500)
+		w.index(t)
+		if queued, parts := again(a); queued != 1500 || parts != 2 {
+			t.Errorf("%d messages of a were queued in %d parts", queued, parts)
+		}
+		w.wantRows(t, "after a", 1500, 1)
+		if index, err := w.SearchIndex(t.Context()); err != nil || !index.Enabled || index.Waiting != 1500 {
+			t.Errorf("the index is %+v (%v)", index, err)
+		}
+		_, err = w.Index(t.Context())
+		must(t, err)
+		if index, err := w.SearchIndex(t.Context()); err != nil || !index.Since.Equal(w.clock.Now()) {
+			t.Errorf("the index is %+v (%v)", index, err)
+		}
+		w.index(t)
+		if index, err := w.SearchIndex(t.Context()); err != nil || index.Waiting != 0 || !index.Since.IsZero() {
+			t.Errorf("the index is %+v (%v)", index, err)
+		}
+		if queued, parts := again(0); queued != 1502 || parts != 2 { // with the upload
+			t.Errorf("%d messages were queued in %d parts", queued, parts)
+		}
+		w.index(t)
+		w.wantRows(t, "after all", 0, 1502)
+	})
+}
+
+func TestWithoutAnIndexNothingIsIndexedAgain(t *testing.T) {
+	onStore(t, mailbox.Options{}, func(t *testing.T, w *world) {
+		w.append(t, w.account(t, 1), mailbox.InboxID, mail("one", ""))
+		if _, err := w.Reindex(t.Context(), 0, 0); fanfare.CodeOf(err) != fanfare.Conflict {
+			t.Errorf("the error is %v", err)
+		}
+		if index, err := w.SearchIndex(t.Context()); err != nil || index.Enabled {
+			t.Errorf("the index is %+v (%v)", index, err)
+		}
+	})
+}
+
+func TestTheIndexerWaitsForDeliveriesUpToALimit(t *testing.T) {
+	onStore(t, indexed, func(t *testing.T, w *world) {
+		a := w.account(t, 1)
+		messages := make([]mailbox.NewMessage, 600)
+		for i := range messages {
+			messages[i] = mailbox.NewMessage{Mailbox: mailbox.InboxID, Content: mail("greetings", fmt.Sprintf("number%d.", i))}
+		}
+		_, err := w.Append(t.Context(), a, messages)
+		must(t, err)
+		if !mailbox.Yields(w.Store) {
+			t.Error("the indexer does not wait while many messages are stored")
+		}
+		w.clock.advance(2 * time.Second)
+		if mailbox.Yields(w.Store) {
+			t.Error("the indexer waits although no message is stored")
+		}
+		w.clock.advance(time.Minute)
+		for i := range messages {
+			messages[i].Content = mail("more greetings", fmt.Sprintf("number%d.", i))
+		}
+		_, err = w.Append(t.Context(), a, messages)
+		must(t, err)
+		if mailbox.Yields(w.Store) {
+			t.Error("the indexer still waits after a minute")
 		}
 	})
 }

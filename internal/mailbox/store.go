@@ -3,6 +3,7 @@ package mailbox
 import (
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fanfare.dev/fanfare/internal/clock"
@@ -40,6 +41,8 @@ type Store struct {
 	numbers  numbers       // of contents
 	recalled chan struct{} // has an element when Run must look for recalled broadcasts
 	queued   chan struct{} // has an element when IndexSearches must look at the queue
+	storing  storeRate     // messages that the index gets
+	behind   atomic.Int64  // time since when contents have waited for the index, in nanoseconds; 0: none waited at the last look
 
 	mu       sync.Mutex
 	watchers map[AccountID]map[*watcher]struct{}

@@ -48,3 +48,16 @@ type MailboxPatch struct {
 type MailboxImport struct {
 	Stored int `json:"stored" doc:"number of messages that were stored"`
 }
+
+// A SearchIndex is the state of the search index of mailboxes.
+type SearchIndex struct {
+	Enabled bool      `json:"enabled" doc:"whether there is an index; the setting mailbox_search_index"`
+	Waiting int       `json:"waiting" doc:"messages that wait for the index, at most 1,000,000; equal messages count once"`
+	Since   time.Time `json:"since,omitzero" doc:"since when messages have been waiting without a break; absent if none waits"`
+}
+
+// A Reindexing is a part of the work of indexing messages again.
+type Reindexing struct {
+	Queued int    `json:"queued" doc:"messages that were put into the queue of the index; equal messages count once"`
+	Next   string `json:"next,omitempty" doc:"cursor for the next part; absent if there is none"`
+}

@@ -360,3 +360,14 @@ DELETE FROM search_filters WHERE content = $1
 -- name: search_missing_after
 SELECT c.content FROM contents c LEFT JOIN search_filters f ON f.content = c.content AND f.version = $1
 WHERE c.content > $2 AND c.base = 0 AND c.uses > 0 AND length(c.structure) > 0 AND f.content IS NULL ORDER BY c.content LIMIT $3
+
+-- Contents of messages, after one, that the index can have, and those of one account.
+-- name: search_contents_after
+SELECT content FROM contents WHERE content > $1 AND base = 0 AND uses > 0 AND length(structure) > 0 ORDER BY content LIMIT $2
+
+-- name: search_contents_of
+SELECT DISTINCT m.content FROM messages m JOIN contents c ON c.content = m.content
+WHERE m.account = $1 AND m.content > $2 AND c.base = 0 AND length(c.structure) > 0 ORDER BY m.content LIMIT $3
+
+-- name: search_queue_count
+SELECT count(*) FROM (SELECT 1 AS one FROM search_queue LIMIT $1) AS waiting
