@@ -108,6 +108,8 @@ type Service struct {
 
 	Pages Pages // look and texts of the recipient pages
 
+	MailDomains []MailDomain // for whose addresses its mailboxes receive mail; none: for all addresses of its mailboxes
+
 	SubscriberSchema json.RawMessage // of the attributes of its subscribers, or nil
 }
 
@@ -117,7 +119,14 @@ type ServiceBody struct {
 	Budget Duration `json:"matching_budget,omitempty"` // 0: the default
 	Approval
 	ServiceLimits
-	Pages Pages `json:"pages,omitzero"`
+	Pages       Pages        `json:"pages,omitzero"`
+	MailDomains []MailDomain `json:"mail_domains,omitempty"`
+}
+
+// A MailDomain is a domain for whose addresses the mailboxes of a service receive mail. It belongs to one service.
+type MailDomain struct {
+	Domain   string `json:"domain"`              // in lower case and in ASCII
+	CatchAll string `json:"catch_all,omitempty"` // address of the mailbox that receives the mail to addresses that nobody has
 }
 
 func loadService(s *Snapshot, c *control.ConfigRecord) error {
@@ -131,7 +140,7 @@ func loadService(s *Snapshot, c *control.ConfigRecord) error {
 	}
 	svc := NewService(c.Number, c.Name)
 	svc.Title, svc.MatchingBudget, svc.Approval, svc.Limits = body.Title, time.Duration(body.Budget), body.Approval, body.ServiceLimits
-	svc.Pages = body.Pages
+	svc.Pages, svc.MailDomains = body.Pages, body.MailDomains
 	s.Services[c.Name] = svc
 	return nil
 }
@@ -172,6 +181,7 @@ type ServiceSnapshot struct {
 	Approval       Approval
 	Limits         ServiceLimits
 	Pages          Pages
+	MailDomains    []MailDomain
 	Topics         map[string]*Topic
 	Channels       map[string]*Channel
 	Templates      map[string]*TemplateSource // the published versions

@@ -33,8 +33,9 @@ func listOp(id, path, tag, summary string) huma.Operation {
 func (a *API) serviceRoutes() {
 	see := func(s catalog.Service) wire.Service {
 		return shownAs[wire.Service](s.ServiceLimits, struct {
-			Pages catalog.Pages `json:"pages,omitzero"`
-		}{s.Pages}, wire.Service{Name: s.Name, Title: s.Title, MatchingBudget: catalog.Duration(s.MatchingBudget).String(),
+			Pages       catalog.Pages        `json:"pages,omitzero"`
+			MailDomains []catalog.MailDomain `json:"mail_domains,omitempty"`
+		}{s.Pages, s.MailDomains}, wire.Service{Name: s.Name, Title: s.Title, MatchingBudget: catalog.Duration(s.MatchingBudget).String(),
 			HoldAbove: s.HoldAbove, HoldExemptUrgent: s.HoldExemptUrgent, SubscriberSchema: s.SubscriberSchema})
 	}
 	read(a, listOp("list-services", "/v1/services", "configuration", "List the services that the key can access, by name"), mayRead,

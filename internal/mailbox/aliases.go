@@ -145,12 +145,12 @@ func (u *unit) checkNoAlias(of *Owner) error {
 }
 
 // RecipientsOf returns the accounts that receive the mail to an address, at most one for each service, in the order of their numbers. The accounts
-// are those of the first form of the address that has any.
-func (s *Store) RecipientsOf(ctx context.Context, forms ...string) (list []Account, err error) {
+// are those of the first form of the address that has any in the services that receives permits.
+func (s *Store) RecipientsOf(ctx context.Context, receives func(service string) bool, forms ...string) (list []Account, err error) {
 	err = s.part.Read(ctx, func(session store.Session) error {
 		list = nil
 		for _, form := range forms {
-			if list, err = recipientsOf(session, form); err != nil || len(list) > 0 {
+			if list, err = recipientsOf(session, form, receives); err != nil || len(list) > 0 {
 				return err
 			}
 		}
@@ -161,7 +161,7 @@ func (s *Store) RecipientsOf(ctx context.Context, forms ...string) (list []Accou
 }
 
 // recipientsOf returns the accounts of one form of an address. An alias takes precedence over an account that got the address later.
-func recipientsOf(session store.Session, address string) (list []Account, err error) {
+func recipientsOf(session store.Session, address string, receives func(service string) bool) (list []Account, err error) {
 	var ids []AccountID
 	aliased := map[string]bool{}
 	err = session.Each("aliases_of", func(r store.Row) error {
@@ -177,7 +177,7 @@ func recipientsOf(session store.Session, address string) (list []Account, err er
 		return nil, err
 	}
 	err = session.EachOf("account", len(ids), func(i int) []any { return []any{int64(ids[i])} }, func(i int, r store.Row) error {
-		if a := accountOf(ids[i], r).Account; i < aliases || !aliased[a.Service] {
+		if a := accountOf(ids[i], r).Account; receives(a.Service) && (i < aliases || !aliased[a.Service]) {
 			list = append(list, a)
 		}
 		return nil

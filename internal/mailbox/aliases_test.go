@@ -13,7 +13,7 @@ import (
 // recipients returns the numbers of the accounts that receive mail to an address.
 func (w *world) recipients(t testing.TB, address string) string {
 	t.Helper()
-	list, err := w.RecipientsOf(t.Context(), address)
+	list, err := w.RecipientsOf(t.Context(), func(string) bool { return true }, address)
 	must(t, err)
 	ids := []mailbox.AccountID{}
 	for i := range list {

@@ -111,7 +111,10 @@ func (c *components) reporter(moves *migrate.Mover, parking *control.Parking) *s
 // registrations register the metrics of components that are not one collector.
 func (c *components) registrations() []func(*prometheus.Registry) {
 	list := []func(*prometheus.Registry){func(to *prometheus.Registry) { inspect.RegisterMatchMetrics(c.verifier, to) }}
-	list = append(list, func(to *prometheus.Registry) { c.mail.registerMetrics(to) })
+	list = append(list, func(to *prometheus.Registry) {
+		c.mail.registerMetrics(to)
+		to.MustRegister(mailboxMetrics{c.mailboxes, c.clock})
+	})
 	return list
 }
 
@@ -145,7 +148,7 @@ func (c *components) parts(traces *report.Traces, reports *status.Reporter) http
 		Keys:       c.registry, Keyring: c.registry, Documents: documents{c.registry, c.channels, c.sessions, c.fleet}, Subscriptions: diskfloor.Subscriptions{Registry: c.registry, Floor: c.disk}, Topics: topics{c.registry, c.audiences},
 		Subscribers: c.registry, SubscriptionLists: c.registry, Suppressions: c.registry, Consents: c.registry,
 		Merging: c.registry, Personal: &privacy.Exporter{Registry: c.registry, Traces: traces, Store: c.store, Mailboxes: c.mailboxes, Digests: inspect.Digests{Store: c.store, Registry: c.registry}},
-		AppPasswords: &apppassword.Issuer{Store: c.mailboxes, Owner: c.mailboxOwner}, Mailboxes: &mailboxes.Accounts{Store: c.mailboxes, Registry: c.registry},
+		AppPasswords: &apppassword.Issuer{Store: c.mailboxes, Owner: c.mailboxOwner}, Mailboxes: &mailboxes.Accounts{Store: c.mailboxes, Registry: c.registry, Recipients: c.recipients},
 		MailServers: mailServers(&c.config),
 		Intake:      c.ingester, Reports: reports, Switches: c.switches, Recalls: &control.Recalls{Switches: c.switches, Mailboxes: c.mailboxes}, Destinations: &channels.Destinations{Channels: c.channels, Store: c.store, Hasten: c.due.Load}, Audit: c.registry,
 		Receipts: feedback.NewReceipts(feedback.ReceiptOptions{Registry: c.registry, Handler: c.feedback, Clock: c.clock, Logger: c.log}),

@@ -21,6 +21,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/mail/mimetree"
+	"fanfare.dev/fanfare/internal/mail/recipients"
 	"fanfare.dev/fanfare/internal/mail/submission"
 	"fanfare.dev/fanfare/internal/mailbox"
 	"fanfare.dev/fanfare/internal/mailbox/apppassword"
@@ -43,6 +44,7 @@ type mailService struct {
 // mailOptions are what a mailService serves.
 type mailOptions struct {
 	store     *mailbox.Store
+	to        *recipients.Directory
 	reading   bool                  // by IMAP, and deliveries by LMTP
 	sending   bool                  // by JMAP, which reads too, and by submission
 	linkKey   []byte                // of JMAP
@@ -173,6 +175,7 @@ func (m *mailService) listenInbound() error {
 		}
 		o.Submitter = m.submitter
 		o.Name, o.Mailboxes, o.Logins, o.Clock, o.Logger = settings.MailName(), m.store, m.logins, m.clock, m.log
+		o.Recipients = m.to
 		s, err := inbound.Listen(o)
 		if err != nil {
 			return fmt.Errorf("%s_listen: %w", o.Listener, err)

@@ -29,7 +29,7 @@ func (c *components) startMessages(context.Context) error {
 		},
 	})
 	c.submitter = submission.New(submission.Options{
-		Store: c.mailboxes, Relay: messages.Submissions{Messages: c.messages}, Name: c.config.MailName(), Hourly: c.config.SubmissionRate, Clock: c.clock, Logger: c.log,
+		Store: c.mailboxes, Recipients: c.recipients, Relay: messages.Submissions{Messages: c.messages}, Name: c.config.MailName(), Hourly: c.config.SubmissionRate, Clock: c.clock, Logger: c.log,
 	})
 	c.background(c.submitter.Run)
 	return nil

@@ -70,7 +70,7 @@ func (s *Server) serveMailboxesOnce(ctx context.Context, version string) error {
 			s.log.Debug("the database of mailboxes could not be closed", "error", err)
 		}
 	}()
-	m, err := s.newMailService(ctx, mailOptions{store: store, reading: true})
+	m, err := s.newMailService(ctx, mailOptions{store: store, to: s.recipientsOf(db, store), reading: true})
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/mail/mx"
+	"fanfare.dev/fanfare/internal/mail/recipients"
 	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/mail/submission"
 	"fanfare.dev/fanfare/internal/mailbox"
@@ -96,7 +97,8 @@ type components struct {
 	highest    fanfare.EventSeq
 
 	// openMailboxes
-	mailboxes *mailbox.Store
+	mailboxes  *mailbox.Store
+	recipients *recipients.Directory
 
 	// openRegistry
 	delivering *remote.Hub // the other nodes that deliver; nil: this server is alone
@@ -189,6 +191,7 @@ func (c *components) openMailboxes(context.Context) error {
 	}
 	c.mailboxes = mailbox.New(c.db, o)
 	c.onStopDo(c.mailboxes.Close)
+	c.recipients = c.recipientsOf(c.db, c.mailboxes)
 	if member != nil {
 		member.Attach(c.mailboxes)
 		c.background(func(ctx context.Context) { c.mailboxes.Follow(ctx, member.Again()) })
@@ -520,7 +523,7 @@ func (c *components) startMail(ctx context.Context) (err error) {
 		},
 	})
 	c.background(pushes.Run)
-	c.mail, err = c.newMailService(ctx, mailOptions{store: c.mailboxes, reading: c.node == nil, sending: true, linkKey: c.keys.Links.Bytes, submitter: c.submitter, pushes: pushes})
+	c.mail, err = c.newMailService(ctx, mailOptions{store: c.mailboxes, to: c.recipients, reading: c.node == nil, sending: true, linkKey: c.keys.Links.Bytes, submitter: c.submitter, pushes: pushes})
 	if err == nil {
 		c.onStopDo(c.mail.stop)
 	}

@@ -7,6 +7,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/mail/address"
+	"fanfare.dev/fanfare/internal/mail/recipients"
 	"fanfare.dev/fanfare/internal/mailbox"
 	"fanfare.dev/fanfare/internal/people"
 )
@@ -22,8 +23,9 @@ type Registry interface {
 
 // Accounts manages the accounts of mailboxes.
 type Accounts struct {
-	Store    *mailbox.Store
-	Registry Registry
+	Store      *mailbox.Store
+	Registry   Registry
+	Recipients *recipients.Directory // the mail domains of services
 }
 
 // Page lists accounts of a service, or of all ("") in the order of their numbers, after a number. next is 0 at the end. A page can have fewer

@@ -27,6 +27,11 @@ func (a *Accounts) AddAlias(ctx context.Context, service, of, alias string) (acc
 	if err != nil {
 		return account, made, false, err
 	}
+	if receives, err := a.Recipients.Receives(ctx, service, folded); err != nil {
+		return account, made, false, err
+	} else if !receives {
+		return account, made, false, &fanfare.Error{Code: fanfare.Conflict, Message: address.Domain(folded) + " is not a mail domain of the service", Hint: "add it to mail_domains of the service first, or choose an alias in one of its domains"}
+	}
 	forms := address.Forms(folded) // the first is the address itself
 	for _, form := range append(forms[:len(forms):len(forms)], alias) {
 		row, err := a.Registry.AddressRow(ctx, service, form)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -41,11 +43,11 @@ func (pl *Plan) setServiceSettings() (changes []audit.FieldChange) {
 	if change, changed := pl.setBudget(); changed {
 		changes = append(changes, change)
 	}
-	return slices.Concat(changes, pl.setApproval(), pl.setLimits(), pl.setPages())
+	return slices.Concat(changes, pl.setApproval(), pl.setLimits(), pl.setPages(), pl.setMailDomains())
 }
 
 func (pl *Plan) addServiceRecord(deleted bool) {
-	body, _ := json.Marshal(catalog.ServiceBody{Title: pl.Service.Title, Budget: catalog.Duration(pl.Service.MatchingBudget), Approval: pl.Service.Approval, ServiceLimits: pl.Service.Limits, Pages: pl.Service.Pages}) // plain: cannot fail
+	body, _ := json.Marshal(catalog.ServiceBody{Title: pl.Service.Title, Budget: catalog.Duration(pl.Service.MatchingBudget), Approval: pl.Service.Approval, ServiceLimits: pl.Service.Limits, Pages: pl.Service.Pages, MailDomains: pl.Service.MailDomains}) // plain: cannot fail
 	pl.Records = append(pl.Records, control.ConfigRecord{Kind: catalog.KindService, Number: pl.Service.Number, Name: pl.Service.Name, Body: body, Deleted: deleted})
 }
 
@@ -117,6 +119,48 @@ func (pl *Plan) setPages() []audit.FieldChange {
 		changes[i].Field = "pages." + changes[i].Field
 	}
 	return changes
+}
+
+// setMailDomains applies the mail domains of the document. A domain belongs to one service, and decides where mail from outside goes, so the admin of a
+// single service cannot change them.
+func (pl *Plan) setMailDomains() []audit.FieldChange {
+	if pl.Document.MailDomains == nil {
+		return nil
+	}
+	was, is := pl.Service.MailDomains, *pl.Document.MailDomains
+	if slices.Equal(was, is) {
+		return nil
+	}
+	if pl.actor != nil && pl.actor.Tenant != "" {
+		pl.fail("/mail_domains", &fanfare.Error{Code: fanfare.Forbidden, Hint: "to change them, use a key that is valid for all services",
+			Message: "mail domains decide which service receives the mail to an address: a key for a single service cannot change them"})
+	}
+	for i := range is {
+		for _, other := range catalog.SortedValues(pl.To.Services) {
+			if other.Name == pl.Service.Name || !slices.ContainsFunc(other.MailDomains, func(d catalog.MailDomain) bool { return d.Domain == is[i].Domain }) {
+				continue
+			}
+			pl.fail(inputerror.Pointer("mail_domains", strconv.Itoa(i), "domain"), &fanfare.Error{Code: fanfare.Conflict, Hint: "remove it there first",
+				Message: fmt.Sprintf("%s is a mail domain of the service %s", is[i].Domain, inputerror.Quote(other.Name))})
+		}
+	}
+	pl.Service.MailDomains = is
+	change := audit.FieldChange{Field: "mail_domains", Old: domainNames(was), New: domainNames(is)}
+	if change.Old == change.New {
+		change.New += " (another catch-all or order)"
+	}
+	return []audit.FieldChange{change}
+}
+
+// domainNames lists domains. It does not name the address of a catch-all, because the audit log has no addresses.
+func domainNames(list []catalog.MailDomain) string {
+	names := make([]string, len(list))
+	for i := range list {
+		if names[i] = list[i].Domain; list[i].CatchAll != "" {
+			names[i] += " (catch-all)"
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // setLimits applies the limits of the document.

@@ -126,6 +126,10 @@ type Document struct {
 	// Pages is the look of the recipient pages of the service. nil leaves it unchanged.
 	Pages *catalog.Pages `json:"pages,omitempty"`
 
+	// MailDomains are the domains for whose addresses the mailboxes of the service receive mail. nil leaves them unchanged; an empty list
+	// means all addresses of its mailboxes.
+	MailDomains *[]catalog.MailDomain `json:"mail_domains,omitempty"`
+
 	DeleteService bool                `json:"-"` // the service goes, with all that it has
 	root          string              `json:"-"` // pointer of the one member that the text is about, or ""
 	RulePointer   string              `json:"-"` // pointer of the one rule that it is about, in the topic as it will be
@@ -223,6 +227,7 @@ func ParseMember(m Member, text []byte, dir string) (*Document, error) {
 			"matching_budget":   func(v node) { budget := v.duration(); d.MatchingBudget = &budget },
 			"subscriber_schema": func(v node) { d.SubscriberSchema = v.json() },
 			"pages":             func(v node) { d.Pages = v.pages() },
+			"mail_domains":      func(v node) { d.MailDomains = v.mailDomains() },
 		})
 		n.fields(all)
 		if d.SubscriberSchema == nil {
@@ -230,6 +235,9 @@ func ParseMember(m Member, text []byte, dir string) (*Document, error) {
 		}
 		if d.Pages == nil {
 			d.Pages = new(catalog.Pages)
+		}
+		if d.MailDomains == nil {
+			d.MailDomains = new([]catalog.MailDomain)
 		}
 		if d.Title == nil {
 			d.Title = new(string)

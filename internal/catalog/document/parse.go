@@ -152,6 +152,7 @@ func (p *reader) document(n node) {
 		"subscriber_schema":      func(v node) { p.doc.SubscriberSchema = v.json() },
 		"subscriber_schema_file": func(v node) { p.doc.SubscriberSchema = v.jsonFile() },
 		"pages":                  func(v node) { p.doc.Pages = v.pages() },
+		"mail_domains":           func(v node) { p.doc.MailDomains = v.mailDomains() },
 		"channels": func(v node) {
 			v.members(func(name string, v node) { p.doc.Channels[name] = p.channel(v) })
 		},

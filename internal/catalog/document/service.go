@@ -11,6 +11,7 @@ import (
 
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/people/pages/words"
 )
 
@@ -100,6 +101,45 @@ func (n node) pages() *catalog.Pages {
 		n.fault("", "the page footer has %d links; at most %d are allowed", len(p.Links), maxPageLinks)
 	}
 	return p
+}
+
+// maxMailDomains is the maximum number of mail domains of a service.
+const maxMailDomains = 1000
+
+// mailDomains reads the mail domains of a service.
+func (n node) mailDomains() *[]catalog.MailDomain {
+	list := []catalog.MailDomain{}
+	seen := map[string]bool{}
+	n.each(func(v node) {
+		d := v.mailDomain()
+		if seen[d.Domain] {
+			v.fault("list each domain once", "the domain %s is there twice", inputerror.Quote(d.Domain))
+		}
+		seen[d.Domain] = true
+		list = append(list, d)
+	})
+	if len(list) > maxMailDomains {
+		n.fault("", "the service has %d mail domains; at most %d are allowed", len(list), maxMailDomains)
+	}
+	return &list
+}
+
+func (n node) mailDomain() (d catalog.MailDomain) {
+	n.fields(fieldReaders{
+		"domain": func(v node) { d.Domain = v.domain() },
+		"catch_all": func(v node) {
+			normal, err := address.Parse(v.line())
+			if err != nil {
+				v.fail(err)
+			}
+			d.CatchAll = normal
+		},
+	})
+	n.needs("domain", "such as example.org")
+	if d.CatchAll != "" && d.Domain != "" && !address.In(d.CatchAll, d.Domain) {
+		n.fault("use the address of a mailbox in the domain", "the catch-all %s is not in the domain %s", inputerror.Quote(d.CatchAll), d.Domain)
+	}
+	return d
 }
 
 // logo reads an inline image, because pages do not load other resources.

@@ -21,7 +21,15 @@ type Service struct {
 
 	Pages *Pages `json:"pages,omitempty" doc:"appearance and texts of the recipient pages"`
 
+	MailDomains []MailDomain `json:"mail_domains,omitempty" maxItems:"1000" doc:"domains for whose addresses its mailboxes receive mail; default: all addresses of its mailboxes in domains that no service lists. Only a key that is valid for all services can change them"`
+
 	SubscriberSchema json.RawMessage `json:"subscriber_schema,omitempty" doc:"JSON Schema of the attributes of its subscribers; default: any object"`
+}
+
+// A MailDomain is a domain for whose addresses the mailboxes of a service receive mail. It belongs to one service.
+type MailDomain struct {
+	Domain   string `json:"domain" doc:"in lower case, such as example.org; an internationalized name in its xn-- form"`
+	CatchAll string `json:"catch_all,omitempty" doc:"address of the mailbox that receives the mail to addresses in the domain that nobody has; default: such mail is refused"`
 }
 
 // A Topic is a named kind of event.

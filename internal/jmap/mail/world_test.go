@@ -11,6 +11,7 @@ import (
 
 	"fanfare.dev/fanfare/internal/jmap/core"
 	"fanfare.dev/fanfare/internal/jmap/mail"
+	"fanfare.dev/fanfare/internal/mail/recipients"
 	"fanfare.dev/fanfare/internal/mail/submission"
 	"fanfare.dev/fanfare/internal/mailbox"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -54,7 +55,7 @@ func newWorldWith(t *testing.T, o mailbox.Options) *world {
 		t.Fatal(err)
 	}
 	w.relay = &relay{}
-	w.sender = submission.New(submission.Options{Store: w.store, Relay: w.relay, Name: "mx.example.org", Hourly: 50, Clock: w.clock, Logger: log})
+	w.sender = submission.New(submission.Options{Store: w.store, Recipients: recipients.New(recipients.Options{Accounts: w.store.RecipientsOf, Clock: w.clock}), Relay: w.relay, Name: "mx.example.org", Hourly: 50, Clock: w.clock, Logger: log})
 	w.methods = mail.New(mail.Options{Store: w.store, Sender: w.sender, Clock: w.clock, Logger: log})
 	w.server = &core.Server{
 		Methods: w.methods.Table(), Capabilities: []string{core.Capability, mail.Capability, mail.QuotaCapability, mail.SubmissionCapability}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),

@@ -33,6 +33,18 @@ func fold(normal string) string {
 	return norm.NFC.String(strings.ToLower(norm.NFC.String(normal[:at]))) + "@" + domain
 }
 
+// In reports whether a normal address is in a domain, which is in lower case and in ASCII.
+func In(normal, domain string) bool { return Domain(normal) == domain }
+
+// Domain returns the domain of a normal address in ASCII. A domain that cannot be converted stays as it is.
+func Domain(normal string) string {
+	domain := normal[strings.LastIndexByte(normal, '@')+1:]
+	if ascii, err := idna.Lookup.ToASCII(domain); err == nil {
+		return ascii
+	}
+	return domain
+}
+
 // Forms returns the forms of a normal address under which a mailbox can have it, in the order in which they are looked up: the address itself, in
 // lower case, and folded, also with the domain in ASCII. Each form is there once.
 func Forms(normal string) []string {

@@ -4,7 +4,7 @@
 // Returns accepts bounces and unsubscribe emails, only for its own domains: for addresses that were signed when a message was sent, for
 // postmaster and for abuse. LMTP (RFC 2033) accepts messages from a mail server for mailboxes, and answers for each recipient. Submission
 // (RFC 6409) accepts messages for mailboxes from their owners, who log in with AUTH over TLS and may use only their own address; it also has
-// DSN (RFC 3461). Both have CHUNKING (RFC 3030). All refuse other recipients at RCPT. Only Submission passes mail on to other servers,
+// DSN (RFC 3461). Both have CHUNKING (RFC 3030). Package recipients finds the mailboxes of an address. All refuse other recipients at RCPT. Only Submission passes mail on to other servers,
 // with package submission, for accounts that may send to them.
 //
 // State. Each session keeps its transaction in memory. The server answers a message with 250 after Options.Take or Mailboxes.Deliver has

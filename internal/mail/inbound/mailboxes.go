@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/mail/address"
+	"fanfare.dev/fanfare/internal/mail/recipients"
 	"fanfare.dev/fanfare/internal/mail/submission"
 	"fanfare.dev/fanfare/internal/mailbox"
 )
@@ -86,20 +87,22 @@ func (s *Server) accountsOf(ctx context.Context, to string) ([]mailbox.Account, 
 	if accounts := s.recent.find(s.options.Clock.Now(), normal); accounts != nil {
 		return accounts, nil
 	}
-	accounts, err := s.options.Mailboxes.RecipientsOf(ctx, address.Forms(normal)...)
-	if err == nil {
-		s.recent.add(s.options.Clock.Now(), normal, accounts)
-	}
+	accounts, err := s.options.Recipients.Find(ctx, normal)
 	switch {
-	case err != nil:
-		return nil, err
-	case len(accounts) > 0:
+	case err == nil:
+		s.recent.add(s.options.Clock.Now(), normal, accounts)
 		return accounts, nil
-	case s.options.Kind == Submission:
+	case errors.Is(err, recipients.ErrNotHere) && s.options.Kind == Submission:
 		return nil, errElsewhere
+	case errors.Is(err, recipients.ErrForeign):
+		return nil, &smtpError{550, "5.1.2", err.Error()}
+	case errors.Is(err, recipients.ErrNotHere), errors.Is(err, recipients.ErrUnknown):
+		return nil, nobody
 	}
-	return nil, &smtpError{550, "5.1.1", "nobody has a mailbox with this address"}
+	return nil, err
 }
+
+var nobody = &smtpError{550, "5.1.1", "nobody has a mailbox with this address"}
 
 // errElsewhere is the reply for an address without a mailbox here.
 var errElsewhere = &smtpError{550, "5.7.1", "nobody has a mailbox with this address here, and the account may not send mail to other servers"}
@@ -251,7 +254,7 @@ func (s *session) failed(id mailbox.AccountID, err error) *smtpError {
 	case errors.Is(err, mailbox.ErrTooLarge):
 		return &smtpError{552, "5.2.3", "the message is larger than the mailbox accepts"}
 	case errors.Is(err, mailbox.ErrNoAccount), fanfare.CodeOf(err) == fanfare.NotFound:
-		return &smtpError{550, "5.1.1", "nobody has a mailbox with this address"}
+		return nobody
 	case fanfare.CodeOf(err) == fanfare.Forbidden:
 		return &smtpError{550, "5.2.1", "the mailbox is disabled"}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/bounce"
+	"fanfare.dev/fanfare/internal/mail/recipients"
 	"fanfare.dev/fanfare/internal/mailbox"
 	"fanfare.dev/fanfare/internal/mailbox/apppassword"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -86,6 +87,7 @@ func startPost(t testing.TB, kind Kind, change ...func(*Options)) *post {
 	p.client = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, ServerName: "mx.example.org"}
 	p.world = start(t, append([]func(*Options){func(o *Options) {
 		o.Kind, o.TLS, o.Mailboxes, o.Listener = kind, secured, p.store, "test"
+		o.Recipients = recipients.New(recipients.Options{Accounts: p.store.RecipientsOf, Clock: clock.System{}})
 		o.Logins = apppassword.NewChecker(p.store, clock.System{}, slog.New(slog.DiscardHandler))
 	}}, change...)...)
 	return p

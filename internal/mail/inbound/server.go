@@ -16,6 +16,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/bounce"
+	"fanfare.dev/fanfare/internal/mail/recipients"
 	"fanfare.dev/fanfare/internal/mail/submission"
 	"fanfare.dev/fanfare/internal/mailbox"
 	"fanfare.dev/fanfare/internal/mailbox/apppassword"
@@ -33,9 +34,6 @@ const (
 
 // Mailboxes are the mailboxes of an LMTP or a Submission server; *mailbox.Store has these methods.
 type Mailboxes interface {
-	// RecipientsOf returns the accounts that have the first of several forms of an address that any has, as an address or an alias. A message to the
-	// address is delivered to all of them.
-	RecipientsOf(ctx context.Context, forms ...string) ([]mailbox.Account, error)
 	// Addresses returns the addresses of an account: its own, followed by its aliases.
 	Addresses(ctx context.Context, id mailbox.AccountID) ([]string, error)
 	// Deliver stores a message durably, and returns an error or nil for each account.
@@ -72,6 +70,7 @@ type Options struct {
 	// Of the other servers:
 
 	Mailboxes       Mailboxes
+	Recipients      *recipients.Directory // the accounts of addresses; a message to an address is delivered to all of them
 	Logins          *apppassword.Checker  // of Submission
 	Submitter       *submission.Submitter // of Submission: sends to other servers; nil: no message leaves this one
 	MaxMessageBytes int                   // 0: 50 MiB

@@ -10,6 +10,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/mail/address"
+	"fanfare.dev/fanfare/internal/mail/recipients"
 	"fanfare.dev/fanfare/internal/mailbox"
 )
 
@@ -40,9 +41,11 @@ func (s *Submitter) Send(ctx context.Context, a *mailbox.Account, from string, m
 			refuse(one, "%v", err)
 			continue
 		}
-		list, err := s.local(ctx, normal)
+		list, err := s.o.Recipients.Find(ctx, normal)
 		switch {
-		case err != nil:
+		case errors.Is(err, recipients.ErrUnknown):
+			refuse(one, "nobody has a mailbox with the address %s", normal)
+		case err != nil && !errors.Is(err, recipients.ErrNotHere):
 			return 0, nil, err
 		case len(list) == 0 && !s.Permits(a, from):
 			refuse(one, "nobody has a mailbox with the address %s here, and the account may not send mail to other servers", normal)
@@ -65,11 +68,6 @@ func (s *Submitter) Send(ctx context.Context, a *mailbox.Account, from string, m
 	s.deliver(context.WithoutCancel(ctx), from, message, record, accounts)
 	_, err = s.o.Store.EditRecord(context.WithoutCancel(ctx), a.ID, mailbox.SubmissionRecord, id, record.mergeInto)
 	return id, record, err
-}
-
-// local returns the accounts of an address, in its normal form.
-func (s *Submitter) local(ctx context.Context, normal string) ([]mailbox.Account, error) {
-	return s.o.Store.RecipientsOf(ctx, address.Forms(normal)...)
 }
 
 // deliver stores a message in the mailboxes of the recipients that are not outside, each once.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/mail/recipients"
 	"fanfare.dev/fanfare/internal/mail/submission"
 	"fanfare.dev/fanfare/internal/mailbox"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -161,7 +162,7 @@ func newWorld(t *testing.T) *world {
 	if w.account, err = w.store.Create(t.Context(), mailbox.Owner{ID: 7, Service: "press", Address: joe}); err != nil {
 		t.Fatal(err)
 	}
-	w.Submitter = submission.New(submission.Options{Store: w.store, Relay: w.relay, Name: "mx.example.org", Clock: w.clock, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	w.Submitter = submission.New(submission.Options{Store: w.store, Recipients: recipients.New(recipients.Options{Accounts: w.store.RecipientsOf, Clock: w.clock}), Relay: w.relay, Name: "mx.example.org", Clock: w.clock, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	return w
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/mail/recipients"
 	"fanfare.dev/fanfare/internal/mailbox"
 )
 
@@ -43,12 +44,13 @@ type Relay interface {
 
 // Options are what a Submitter needs.
 type Options struct {
-	Store  *mailbox.Store
-	Relay  Relay
-	Name   string // host in the headers of reports and messages
-	Hourly int    // recipients of the messages of an account in an hour
-	Clock  clock.Clock
-	Logger *slog.Logger
+	Store      *mailbox.Store
+	Recipients *recipients.Directory // the accounts of addresses
+	Relay      Relay
+	Name       string // host in the headers of reports and messages
+	Hourly     int    // recipients of the messages of an account in an hour
+	Clock      clock.Clock
+	Logger     *slog.Logger
 }
 
 // A Submitter sends messages. It is safe for concurrent use.

@@ -67,6 +67,11 @@ func loadSmall(s store.Session, v Loader) error {
 	})
 }
 
+// Services visits the services that are not deleted, in the order of their numbers, by name and stored form.
+func Services(s store.Session, visit func(name string, body []byte) error) error {
+	return s.Each("services", func(r store.Row) error { return visit(r.Text(0), r.Bytes(1)) })
+}
+
 // Config visits the stored configuration. It visits services first, because the other objects belong to a service.
 func Config(s store.Session, visit func(*ConfigRecord) error) error {
 	return s.Each("config", func(r store.Row) error {

@@ -11,6 +11,9 @@ UPDATE meta SET value = $1 WHERE name = 'change_seq'
 -- name: config
 SELECT kind, number, service, name, body, deleted FROM config ORDER BY kind <> 'service', kind, number
 
+-- name: services
+SELECT name, body FROM config WHERE kind = 'service' AND NOT deleted ORDER BY number
+
 -- name: config_put
 -- idempotent: by its key
 INSERT INTO config (kind, number, service, name, body, deleted) VALUES ($1, $2, $3, $4, $5, $6)

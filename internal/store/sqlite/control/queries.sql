@@ -5,6 +5,8 @@ UPDATE meta SET value = ? WHERE name = 'change_seq'
 -- Services first: the others belong to one.
 -- name: config
 SELECT kind, number, service, name, body, deleted FROM config ORDER BY kind <> 'service', kind, number
+-- name: services
+SELECT name, body FROM config WHERE kind = 'service' AND deleted = 0 ORDER BY number
 -- name: config_put
 INSERT INTO config (kind, number, service, name, body, deleted) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (kind, number) DO UPDATE SET name = excluded.name, body = excluded.body, deleted = excluded.deleted
