@@ -33,6 +33,7 @@ type API struct {
 	origins        httpio.Origins
 	keyLimits      *limits.KeyLimits
 	wrongKeys      *limits.WrongKeys
+	crossOrigin    *http.CrossOriginProtection // of requests with the cookie of the console
 	recipientPages *recipientpages.Handlers
 
 	stop     sync.Once
@@ -55,6 +56,7 @@ func New(parts Dependencies) *API {
 	}
 	a.access = &accessLog{log: a.log, what: parts.AccessLog}
 	a.origins, a.keyLimits, a.wrongKeys = parts.Origins, limits.NewKeyLimits(parts.Limits), &limits.WrongKeys{Proxies: parts.Proxies}
+	a.crossOrigin = http.NewCrossOriginProtection()
 	a.recipientPages = recipientpages.NewHandlers(recipientpages.Handlers{Unsubscriber: parts.Unsubscriber, Signups: parts.Signups, Choices: parts.Choices, MailPrograms: parts.MailPrograms, From: a.wrongKeys.ClientAddress, Now: a.now}, parts.Seals)
 	a.spec = humago.New(a.mux, a.openAPI())
 	a.spec.UseMiddleware(a.admit)
@@ -103,6 +105,7 @@ func New(parts Dependencies) *API {
 	a.preferenceRoutes()
 	a.errorRoutes()
 	a.viewerRoutes()
+	a.consoleRoutes()
 	openapi.Complete(a.spec.OpenAPI())
 	return a
 }

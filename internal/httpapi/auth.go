@@ -18,6 +18,14 @@ type caller struct {
 // caller authenticates the key of r.
 func (a *API) caller(r *http.Request) (caller, error) {
 	secret, ok := bearer(r.Header.Get("Authorization"))
+	if !ok && r.Header.Get("Authorization") == "" {
+		if in, known, err := a.cookieCaller(r); known {
+			if err != nil {
+				return caller{}, err
+			}
+			return serviceOf(r, in.Principal)
+		}
+	}
 	if !ok {
 		return caller{}, &fanfare.Error{Code: fanfare.Unauthenticated, Message: "this request needs an API key", Hint: "send the header Authorization: Bearer <key>"}
 	}
@@ -25,6 +33,11 @@ func (a *API) caller(r *http.Request) (caller, error) {
 	if !ok {
 		return caller{}, &fanfare.Error{Code: fanfare.Unauthenticated, Message: "unknown or revoked API key", Hint: "create a key with fanfare key create; the first key is in admin.key of the data directory"}
 	}
+	return serviceOf(r, principal)
+}
+
+// serviceOf returns the caller with the service of the request.
+func serviceOf(r *http.Request, principal catalog.Principal) (caller, error) {
 	named := r.Header.Get("X-Fanfare-Service")
 	if r.URL.RawQuery != "" {
 		if q := r.URL.Query().Get("service"); q != "" {

@@ -27,6 +27,7 @@ import (
 type Dependencies struct {
 	Keys              Keys
 	Keyring           Keyring
+	SignIns           SignIns
 	Documents         Documents
 	Subscriptions     Subscriptions
 	Subscribers       Subscribers

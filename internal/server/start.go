@@ -57,6 +57,7 @@ import (
 	"fanfare.dev/fanfare/internal/session/broker"
 	"fanfare.dev/fanfare/internal/session/fleet"
 	"fanfare.dev/fanfare/internal/session/sessionlog"
+	"fanfare.dev/fanfare/internal/signin"
 	controlstore "fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -93,6 +94,7 @@ type components struct {
 	store      *deliveries.Store
 	standby    *deliveries.Store // may lag slightly
 	control    *controlstore.Store
+	signIns    *signin.SignIns
 	days       []fanfare.Day
 	highest    fanfare.EventSeq
 
@@ -232,6 +234,10 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 		return err
 	}
 	c.onStopDo(c.registry.Close)
+	if c.signIns, err = signin.Open(ctx, c.control, c.registry, c.clock, c.log); err != nil {
+		return err
+	}
+	c.background(c.signIns.Run)
 	knowsKey := func(secret string) bool {
 		who, known := c.registry.Authenticate(secret)
 		return known && who.Operator() || c.backupNote.New() && len(c.registry.Keys("")) > 0 // a backup contains keys, but no admin.key

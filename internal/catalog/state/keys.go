@@ -154,6 +154,15 @@ func (r *Catalog) Key(service, id string) (Key, error) {
 	return k.key(), nil
 }
 
+// Principal returns the rights of a key that can be used now.
+func (r *Catalog) Principal(id string) (catalog.Principal, bool) {
+	k, err := r.findKey("", id)
+	if err != nil || !k.usable(r.opt.Apply.Now()) {
+		return catalog.Principal{}, false
+	}
+	return k.principal(), true
+}
+
 func (r *Catalog) findKey(service, id string) (*storedKey, error) {
 	if number, ok := parseKeyID(id); ok {
 		if k := r.keyring.get(number); k != nil && (service == "" || k.svc == service) {

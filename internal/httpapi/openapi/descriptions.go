@@ -117,6 +117,8 @@ func schemaDescriptions() map[string]string {
 		"Rule":                 "A condition of a topic that subscriptions choose by name.",
 		"RulePage":             "A page of the rules of a topic, in their order.",
 		"Pages":                "The look and the texts of the recipient pages of a service.",
+		"SignIn":               "A sign-in of a person to the console.",
+		"SignInPage":           "A page of sign-ins, the newest first.",
 		"MailDomain":           "A domain for whose addresses the mailboxes of a service receive mail.",
 		"SearchIndex":          "The state of the search index of mailboxes.",
 		"Reindexing":           "A part of the work of indexing messages again.",

@@ -91,6 +91,8 @@ templates:
 		{operation: "delete-worker", parameter: with("worker", "pricing"), status: 204},
 
 		{operation: "create-key", mediaType: jsonType, status: 201, body: `{"service":"ops","name":"the monitor","scopes":["publish"]}`},
+		{operation: "list-sign-ins", status: 200},
+		{operation: "end-sign-in", parameter: with("id", "sin-k3j5h2m7q4r6"), status: 404},
 		{operation: "list-keys", status: 200},
 		{operation: "get-key", parameter: with("id", "key-2"), status: 200},
 		{operation: "change-key", parameter: with("id", "key-2"), mediaType: httpio.MergePatch, status: 200, body: `{"name":"the new monitor","scopes":["publish","read"]}`},

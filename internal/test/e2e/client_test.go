@@ -12,7 +12,7 @@ var methods = map[string]string{
 	"apply": "Apply", "list-audit": "Audit", "take-backup": "Backup", "get-restored": "Restored", "start-move": "StartMove", "get-move": "Move", "stop-move": "StopMove", "list-nodes": "Nodes", "get-status": "Status",
 	"list-broadcasts": "Broadcasts", "list-events": "Events", "get-event": "Event", "list-deliveries": "Deliveries", "get-delivery": "Delivery", "list-history": "History",
 	"publish": "Publish", "publish-by-type": "PublishEvents", "pause": "Pause", "resume": "Resume", "cancel": "Cancel", "approve": "Approve", "set-rate": "SetRate",
-	"list-keys": "Keys", "create-key": "CreateKey", "delete-key": "DeleteKey", "get-key": "Key", "change-key": "ChangeKey", "rotate-key": "RotateKey",
+	"list-sign-ins": "SignIns", "end-sign-in": "EndSignIn", "list-keys": "Keys", "create-key": "CreateKey", "delete-key": "DeleteKey", "get-key": "Key", "change-key": "ChangeKey", "rotate-key": "RotateKey",
 	"list-mailboxes": "Mailboxes", "get-mailbox": "Mailbox", "put-mailbox": "CreateMailbox", "change-mailbox": "ChangeMailbox", "delete-mailbox": "RemoveMailbox", "list-mailbox-aliases": "MailboxAliases", "put-mailbox-alias": "AddMailboxAlias", "delete-mailbox-alias": "RemoveMailboxAlias", "get-mailbox-search-index": "MailboxSearchIndex", "reindex-mailbox": "ReindexMailbox", "reindex-all-mailboxes": "ReindexAllMailboxes", "export-mailbox": "ExportMailbox", "import-mailbox": "ImportMailbox",
 	"recall-broadcast": "Recall", "put-expiry": "Expire",
 	"get-mailbox-dns": "MailboxDNS", "create-app-password": "CreateAppPassword", "create-mailbox-token": "CreateMailboxToken", "list-app-passwords": "AppPasswords", "revoke-app-password": "RevokeAppPassword",

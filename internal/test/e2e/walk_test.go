@@ -31,6 +31,7 @@ func ours(s *server, event string) map[string]string {
 		"/v1/deliveries/{id}":          s.http.deliveries(event, "")[0].ID,
 		"/v1/subscriptions/{id}":       "mine",
 		"/v1/subscribers/{id}":         "reader",
+		"/v1/sign-ins/{id}":            "sin-k3j5h2m7q4r6",
 		"/v1/keys/{id}":                into[struct{ ID string }](s.t, s.http.must(201, "POST", "/v1/keys", plain, `{"service":"news","name":"of the first"}`)).ID,
 		"/v1/messages/{id}":            message.ID,
 		"/v1/parked/{id}":              "prk-20261120-1",

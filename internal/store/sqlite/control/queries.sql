@@ -120,3 +120,11 @@ DELETE FROM states WHERE topic = ? AND series = ?
 INSERT INTO template_files (sum, content) VALUES (?, ?) ON CONFLICT (sum) DO NOTHING
 -- name: template_file
 SELECT content FROM template_files WHERE sum = ?
+-- name: sign_ins
+SELECT id, hash, key_id, began_at, used_at, agent, address FROM sign_ins ORDER BY began_at, id
+-- name: sign_in_insert
+INSERT INTO sign_ins (id, hash, key_id, began_at, used_at, agent, address) VALUES (?, ?, ?, ?, ?, ?, ?)
+-- name: sign_in_used
+UPDATE sign_ins SET used_at = ? WHERE id = ?
+-- name: sign_in_delete
+DELETE FROM sign_ins WHERE id = ?

@@ -1,0 +1,270 @@
+// Package signin keeps the sign-ins of people to the console. A person exchanges an API key once for a cookie; from then on, the browser sends the cookie
+// instead of the key.
+//
+// State. All sign-ins are in memory and in the store, which keeps a hash of the secret in the cookie. A sign-in has no rights of its own: each request
+// asks for those that its key has at that moment, so a key that is disabled, changed or deleted takes effect at once. A sign-in ends after a time without a
+// request, and after a time in any case.
+//
+// Failure. A sign-in is stored before the cookie is sent. The times of the last use are stored some minutes late, so that a restart may end a sign-in
+// that was used in between a little early.
+package signin
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/store/control"
+	"fanfare.dev/fanfare/internal/store/retry"
+)
+
+// The limits of sign-ins.
+const (
+	MaxIdle = 8 * time.Hour      // without a request
+	MaxAge  = 7 * 24 * time.Hour // in any case
+
+	maxPerKey     = 100 // the oldest one ends when there are more
+	maxAgentBytes = 300
+	useInterval   = 5 * time.Minute // precision of the stored time of the last use
+	secretBytes   = 32
+)
+
+// Keys are the API keys.
+type Keys interface {
+	// Authenticate returns who has a secret.
+	Authenticate(secret string) (catalog.Principal, bool)
+	// Principal returns the current rights of a key that is usable now.
+	Principal(keyID string) (catalog.Principal, bool)
+}
+
+// Store stores sign-ins; *control.Store has these methods.
+type Store interface {
+	SignIns(ctx context.Context) ([]control.SignInRecord, error)
+	ChangeSignIns(ctx context.Context, added *control.SignInRecord, used map[string]time.Time, ended []string) error
+}
+
+// A SignIn is a sign-in that has not ended, with the rights of its key.
+type SignIn struct {
+	ID        string
+	Principal catalog.Principal
+	BeganAt   time.Time
+	UsedAt    time.Time
+	ExpiresAt time.Time // if it is not used again
+	Agent     string    // User-Agent of the browser
+	Address   string    // IP address at the beginning
+}
+
+// SignIns are the sign-ins of a server. They are safe for concurrent use.
+type SignIns struct {
+	store Store
+	keys  Keys
+	clock clock.Clock
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	byHash map[[sha256.Size]byte]*entry
+}
+
+// An entry is a sign-in in memory.
+type entry struct {
+	control.SignInRecord
+	storedUse time.Time
+}
+
+// Open reads the sign-ins.
+func Open(ctx context.Context, store Store, keys Keys, c clock.Clock, log *slog.Logger) (*SignIns, error) {
+	s := &SignIns{store: store, keys: keys, clock: c, log: log, byHash: map[[sha256.Size]byte]*entry{}}
+	list, err := store.SignIns(ctx)
+	for i := range list {
+		s.byHash[list[i].Hash] = &entry{list[i], list[i].UsedAt}
+	}
+	return s, err
+}
+
+// Begin signs in the person who has the secret of a key, and returns the secret of the cookie. It fails with Unauthenticated.
+func (s *SignIns) Begin(ctx context.Context, key, agent, address string) (secret string, in SignIn, err error) {
+	who, ok := s.keys.Authenticate(key)
+	if !ok {
+		return "", in, &fanfare.Error{Code: fanfare.Unauthenticated, Message: "unknown or revoked API key", Hint: "create a key with fanfare key create; the first key is in admin.key of the data directory"}
+	}
+	var random [secretBytes]byte
+	_, _ = rand.Read(random[:]) // never fails
+	secret = base64.RawURLEncoding.EncodeToString(random[:])
+	now := s.clock.Now().UTC().Truncate(time.Second)
+	e := &entry{control.SignInRecord{ID: "sin-" + strings.ToLower(rand.Text()[:12]), Hash: sha256.Sum256([]byte(secret)), KeyID: who.KeyID, BeganAt: now, UsedAt: now, Agent: agentOf(agent), Address: address}, now}
+	s.mu.Lock()
+	ended := s.excess(who.KeyID)
+	s.mu.Unlock()
+	if err := s.store.ChangeSignIns(ctx, &e.SignInRecord, nil, idsOf(ended)); err != nil {
+		return "", in, control.UserError(err, "the sign-in could not be stored")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, old := range ended {
+		delete(s.byHash, old.Hash)
+	}
+	s.byHash[e.Hash] = e
+	return secret, e.signIn(who), nil
+}
+
+// agentOf returns the start of a User-Agent, without control characters.
+func agentOf(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	if len(text) > maxAgentBytes {
+		text = strings.ToValidUTF8(text[:maxAgentBytes], "")
+	}
+	return text
+}
+
+// excess returns the oldest sign-ins of a key, so that one more is within the limit.
+func (s *SignIns) excess(keyID string) []*entry {
+	var of []*entry
+	for _, e := range s.byHash {
+		if e.KeyID == keyID {
+			of = append(of, e)
+		}
+	}
+	if len(of) < maxPerKey {
+		return nil
+	}
+	slices.SortFunc(of, func(a, b *entry) int { return cmp.Or(a.UsedAt.Compare(b.UsedAt), cmp.Compare(a.ID, b.ID)) })
+	return of[:len(of)-maxPerKey+1]
+}
+
+func idsOf(list []*entry) (ids []string) {
+	for _, e := range list {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+func (e *entry) signIn(who catalog.Principal) SignIn {
+	expires := e.UsedAt.Add(MaxIdle)
+	if end := e.BeganAt.Add(MaxAge); end.Before(expires) {
+		expires = end
+	}
+	return SignIn{ID: e.ID, Principal: who, BeganAt: e.BeganAt, UsedAt: e.UsedAt, ExpiresAt: expires, Agent: e.Agent, Address: e.Address}
+}
+
+// live returns the sign-in with the rights of its key, unless it has ended.
+func (s *SignIns) live(e *entry, now time.Time) (SignIn, bool) {
+	who, ok := s.keys.Principal(e.KeyID)
+	in := e.signIn(who)
+	return in, ok && now.Before(in.ExpiresAt)
+}
+
+// Find returns the sign-in of a cookie, and counts this as a use.
+func (s *SignIns) Find(secret string) (SignIn, bool) {
+	now := s.clock.Now().UTC().Truncate(time.Second)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.byHash[sha256.Sum256([]byte(secret))] // of a random secret: the time of the lookup tells nothing about others
+	if e == nil {
+		return SignIn{}, false
+	}
+	in, ok := s.live(e, now)
+	if !ok {
+		return SignIn{}, false
+	}
+	if now.After(e.UsedAt) {
+		e.UsedAt = now
+		in = e.signIn(in.Principal)
+	}
+	return in, true
+}
+
+// List returns the sign-ins with keys of a service, or all with "", the newest first.
+func (s *SignIns) List(service string) (list []SignIn) {
+	now := s.clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.byHash {
+		if in, ok := s.live(e, now); ok && (service == "" || in.Principal.Service == service) {
+			list = append(list, in)
+		}
+	}
+	slices.SortFunc(list, func(a, b SignIn) int { return cmp.Or(b.BeganAt.Compare(a.BeganAt), cmp.Compare(a.ID, b.ID)) })
+	return list
+}
+
+// End ends a sign-in with a key of a service, or of any with "". It fails with NotFound.
+func (s *SignIns) End(ctx context.Context, service, id string) (SignIn, error) {
+	list := s.List(service)
+	at := slices.IndexFunc(list, func(in SignIn) bool { return in.ID == id })
+	if at < 0 {
+		return SignIn{}, &fanfare.Error{Code: fanfare.NotFound, Message: "the sign-in does not exist, or has ended", Hint: "list the sign-ins"}
+	}
+	if err := s.store.ChangeSignIns(ctx, nil, nil, []string{id}); err != nil {
+		return list[at], control.UserError(err, "the end of the sign-in could not be stored")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.byHash, func(_ [sha256.Size]byte, e *entry) bool { return e.ID == id })
+	return list[at], nil
+}
+
+// Run stores the times of the last use and removes what has ended, until ctx ends.
+func (s *SignIns) Run(ctx context.Context) {
+	ticker := time.NewTicker(useInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := s.Tidy(ctx); err != nil && ctx.Err() == nil {
+			s.log.Log(ctx, retry.LogLevel(err), "cannot store the sign-ins of the console", "error", err)
+		}
+	}
+}
+
+// Tidy stores the times of the last use, and removes what has ended.
+func (s *SignIns) Tidy(ctx context.Context) error {
+	now := s.clock.Now()
+	used := map[string]time.Time{}
+	var ended []*entry
+	s.mu.Lock()
+	for _, e := range s.byHash {
+		switch _, ok := s.live(e, now); {
+		case !ok:
+			ended = append(ended, e)
+		case e.UsedAt.After(e.storedUse):
+			used[e.ID] = e.UsedAt
+		}
+	}
+	s.mu.Unlock()
+	if len(used)+len(ended) == 0 {
+		return nil
+	}
+	if err := s.store.ChangeSignIns(ctx, nil, used, idsOf(ended)); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range ended {
+		delete(s.byHash, e.Hash)
+	}
+	for _, e := range s.byHash {
+		if at, ok := used[e.ID]; ok {
+			e.storedUse = at
+		}
+	}
+	return nil
+}
