@@ -2,7 +2,7 @@
 -- +goose Up
 
 CREATE TABLE sign_ins (
-  id       text   PRIMARY KEY,
+  id       text   COLLATE "C" PRIMARY KEY,
   hash     bytea  NOT NULL,
   key_id   text   NOT NULL,
   began_at bigint NOT NULL,
