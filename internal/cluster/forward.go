@@ -12,6 +12,7 @@ import (
 	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -268,8 +269,27 @@ func (f *Forwarder) send(r *http.Request, leader postgres.Holder, changed <-chan
 		}()
 	} else {
 		response.Body = &ending
+		if strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
+			f.endStream(leader, changed, ended, func() { cancel(nil) })
+		}
 	}
 	return response, nil
+}
+
+// endStream calls end when this node stops, or when a leader has lost the lease, unless a stream of events is over before. Its client connects again.
+func (f *Forwarder) endStream(leader postgres.Holder, changed, over <-chan struct{}, end func()) {
+	go func() {
+		if f.moved(leader, changed, over) {
+			end()
+		}
+	}()
+	go func() {
+		select {
+		case <-f.options.Stopping:
+			end()
+		case <-over:
+		}
+	}()
 }
 
 // moved waits until a leader has lost the lease, or until over is closed.

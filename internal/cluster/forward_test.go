@@ -226,6 +226,41 @@ func echoes(t *testing.T, conn net.Conn, in *bufio.Reader, text string) {
 }
 
 // A stream is forwarded in both directions, also while all slots for requests are taken.
+// A stream of events would go on for ever; its client connects to another node, or to the next leader.
+func TestAStreamOfEventsEndsWithTheNodeAndWithTheLease(t *testing.T) {
+	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, "data: one\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(leader.Close)
+	for what, end := range map[string]func(s *standby){
+		"node":  func(s *standby) { close(s.stop) },
+		"lease": func(s *standby) { s.leads("three", leader.URL, 2) },
+	} {
+		s := newStandby(t)
+		s.leads("one", leader.URL, 1)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/live", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := (&http.Client{Timeout: time.Minute}).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { response.Body.Close() })
+		in := bufio.NewReader(response.Body)
+		if line, err := in.ReadString('\n'); line != "data: one\n" {
+			t.Fatalf("%s: got %q, %v", what, line, err)
+		}
+		end(s)
+		if _, err := io.ReadAll(in); err == nil {
+			t.Errorf("%s: the end of the stream seems to be its own", what)
+		}
+	}
+}
+
 func TestAnUpgradedConnectionIsForwarded(t *testing.T) {
 	s := newStandby(t)
 	s.leads("one", newEcho(t).URL, 1)

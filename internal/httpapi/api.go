@@ -14,6 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/limits"
 	"fanfare.dev/fanfare/internal/httpapi/openapi"
 	"fanfare.dev/fanfare/internal/httpapi/recipientpages"
+	"fanfare.dev/fanfare/internal/httpapi/statusfeed"
 	"fanfare.dev/fanfare/internal/people/pages"
 )
 
@@ -35,6 +36,7 @@ type API struct {
 	wrongKeys      *limits.WrongKeys
 	crossOrigin    *http.CrossOriginProtection // of requests with the cookie of the console
 	recipientPages *recipientpages.Handlers
+	feed           *statusfeed.Feed // of the status
 
 	stop     sync.Once
 	stopping chan struct{} // closed by Stop
@@ -80,6 +82,7 @@ func New(parts Dependencies) *API {
 	a.previewRoutes()
 	a.lintRoutes()
 	a.statusRoutes()
+	a.liveRoutes()
 	a.controlRoutes()
 	a.approvalRoutes()
 	a.recallRoutes()
@@ -110,7 +113,7 @@ func New(parts Dependencies) *API {
 	return a
 }
 
-// Stop stops reading bulk bodies, and ends the streams of mailboxes. The lines that have arrived are stored and
+// Stop stops reading bulk bodies, and ends the streams of mailboxes and of the status. The lines that have arrived are stored and
 // answered, and a last line has the number of the line at which the client continues. Stop
 // may be called twice.
 func (a *API) Stop() {

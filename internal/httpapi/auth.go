@@ -16,10 +16,13 @@ type caller struct {
 }
 
 // caller authenticates the key of r.
-func (a *API) caller(r *http.Request) (caller, error) {
+func (a *API) caller(r *http.Request) (caller, error) { return a.callerNow(r, true) }
+
+// callerNow authenticates the key of r. If r has a cookie instead, used says whether this is a use of the sign-in.
+func (a *API) callerNow(r *http.Request, used bool) (caller, error) {
 	secret, ok := bearer(r.Header.Get("Authorization"))
 	if !ok && r.Header.Get("Authorization") == "" {
-		if in, known, err := a.cookieCaller(r); known {
+		if in, known, err := a.cookieCaller(r, used); known {
 			if err != nil {
 				return caller{}, err
 			}

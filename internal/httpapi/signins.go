@@ -21,6 +21,7 @@ import (
 type SignIns interface {
 	Begin(ctx context.Context, key, agent, address string) (secret string, in signin.SignIn, err error)
 	Find(secret string) (signin.SignIn, bool)
+	Peek(secret string) (signin.SignIn, bool)
 	List(service string) []signin.SignIn
 	End(ctx context.Context, service, id string) (signin.SignIn, error)
 }
@@ -190,14 +191,24 @@ func isLoopback(r *http.Request) bool {
 	return strings.EqualFold(name, "localhost") || err == nil && named.IsLoopback()
 }
 
-// signedIn returns the sign-in of the cookie of a request.
+// signedIn returns the sign-in of the cookie of a request, and counts this as a use.
 func (a *API) signedIn(r *http.Request) (signin.SignIn, bool) {
+	return signInIn(r, a.deps.SignIns.Find)
+}
+
+// stillSignedIn is signedIn for a request that goes on. It does not count as a use.
+func (a *API) stillSignedIn(r *http.Request) (signin.SignIn, bool) {
+	return signInIn(r, a.deps.SignIns.Peek)
+}
+
+// signInIn finds the sign-in of the cookie of a request.
+func signInIn(r *http.Request, find func(secret string) (signin.SignIn, bool)) (signin.SignIn, bool) {
 	for _, name := range []string{secureCookie, loopbackCookie} {
 		cookie, err := r.Cookie(name)
 		if err != nil || name == loopbackCookie && !isLoopback(r) {
 			continue
 		}
-		if in, ok := a.deps.SignIns.Find(cookie.Value); ok {
+		if in, ok := find(cookie.Value); ok {
 			return in, true
 		}
 	}
@@ -206,8 +217,12 @@ func (a *API) signedIn(r *http.Request) (signin.SignIn, bool) {
 
 // cookieCaller authenticates a request of the console by its cookie. Requests that pages of other origins could cause are refused, and so are those that
 // change to another protocol, which browsers send for every page.
-func (a *API) cookieCaller(r *http.Request) (in signin.SignIn, known bool, err error) {
-	if in, known = a.signedIn(r); !known {
+func (a *API) cookieCaller(r *http.Request, used bool) (in signin.SignIn, known bool, err error) {
+	find := a.signedIn
+	if !used {
+		find = a.stillSignedIn
+	}
+	if in, known = find(r); !known {
 		return in, false, nil
 	}
 	if a.crossOrigin.Check(r) != nil || r.Header.Get("Upgrade") != "" {

@@ -17,12 +17,17 @@ func (a *API) statusRoutes() {
 		Summary: "Get the state of the server"}, mayRead,
 		func(ctx context.Context, c caller, _ *Named) (wire.Status, error) {
 			s, err := a.deps.Reports.Status(ctx)
-			if c.service != "" {
-				s = ofService(s, c.service, c.principal.Service == "")
-			}
-			s.Broadcasts, s.Channels, s.Paused = orEmpty(s.Broadcasts), orEmpty(s.Channels), orEmpty(s.Paused)
-			return s, err
+			return statusFor(s, c.service, c.principal.Service == ""), err
 		})
+}
+
+// statusFor returns the part of a status that a caller sees: everything, or one service.
+func statusFor(s wire.Status, service string, whole bool) wire.Status {
+	if service != "" {
+		s = ofService(s, service, whole)
+	}
+	s.Broadcasts, s.Channels, s.Paused = orEmpty(s.Broadcasts), orEmpty(s.Channels), orEmpty(s.Paused)
+	return s
 }
 
 // ofService removes the parts of s that belong to other services and, for keys of one

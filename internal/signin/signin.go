@@ -189,6 +189,18 @@ func (s *SignIns) Find(secret string) (SignIn, bool) {
 	return in, true
 }
 
+// Peek returns the sign-in of a cookie, as Find does, but does not count as a use.
+func (s *SignIns) Peek(secret string) (SignIn, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.byHash[sha256.Sum256([]byte(secret))] // as in Find
+	if e == nil {
+		return SignIn{}, false
+	}
+	in, ok := s.live(e, s.clock.Now())
+	return in, ok
+}
+
 // List returns the sign-ins with keys of a service, or all with "", the newest first.
 func (s *SignIns) List(service string) (list []SignIn) {
 	now := s.clock.Now()

@@ -5,6 +5,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -165,6 +166,7 @@ func (r *Reporter) openBroadcasts() []fanfare.EventRef {
 	held := r.options.Switches.HeldBroadcasts()
 	held = held[:min(len(held), maxListed)]
 	open := r.options.Recorder.Open(maxListed)
+	slices.SortFunc(open, func(a, b fanfare.EventRef) int { return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Seq, b.Seq)) }) // else the status would seem to change
 	others := slices.DeleteFunc(open, func(ref fanfare.EventRef) bool { return slices.Contains(held, ref) })
 	return append(held, others[:min(len(others), maxListed-len(held))]...)
 }

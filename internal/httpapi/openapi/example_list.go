@@ -187,6 +187,7 @@ templates:
 		{operation: "lint-template", parameter: with("template", "load"), mediaType: jsonType, status: 200, body: `{"template":{"subject":"{{ event.host }}","html":"<p>It is full. <img src=\"https://example.com/disk.png\"></p>"}}`},
 
 		{operation: "get-status", status: 200},
+		{operation: "follow-status", parameter: with("once", "true"), status: 200},
 		{operation: "list-nodes", status: 200},
 		{operation: "pause", mediaType: jsonType, status: 204, body: `{"scope":{"kind":"channel","name":"ops/email"},"reason":"the relay is being moved"}`},
 		{operation: "resume", mediaType: jsonType, status: 204, body: `{"scope":{"kind":"channel","name":"ops/email"}}`},

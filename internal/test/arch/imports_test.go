@@ -263,6 +263,8 @@ var grants = []grant{
 		"handlers name the types of the requests they pass on; what they call is an interface that api declares"},
 	{"internal/httpapi/wire", []string{"."},
 		"the shapes on the wire are data; the client names them too"},
+	{"internal/httpapi/statusfeed", []string{".", "internal/httpapi/wire"},
+		"a status is passed on to streams without knowing how it is computed"},
 	{"internal/httpapi/cloudevents", []string{"."},
 		"a CloudEvent is decoded without knowing who sent it"},
 	{"internal/httpapi/httpio", []string{".", "internal/catalog/document"},
