@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
@@ -15,6 +16,28 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status
 	err := c.call(ctx, get("/v1/status", nil), nil, &s)
 	return s, err
+}
+
+// A RatesQuery selects values over time. All fields may be zero.
+type RatesQuery struct {
+	Since, Until time.Time     // zero: the last 24 hours
+	Step         time.Duration // whole minutes up to an hour; 0: a minute
+}
+
+// Rates returns the values of the server over time, for at most 1,500 steps of the last 8 days. It needs a key for all services.
+func (c *Client) Rates(ctx context.Context, q RatesQuery) (Rates, error) {
+	values := url.Values{}
+	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
+		if !at.IsZero() {
+			values.Set(name, at.Format(time.RFC3339))
+		}
+	}
+	if q.Step != 0 {
+		values.Set("step", q.Step.String())
+	}
+	var r Rates
+	err := c.call(ctx, get("/v1/rates", values), nil, &r)
+	return r, err
 }
 
 // Nodes returns the nodes of the cluster that the server belongs to. It needs an operator key. While the cluster has no leader, it waits up

@@ -50,6 +50,12 @@ type (
 	Restored = wire.Restored
 	// RestoredFrom is Restored without its list.
 	RestoredFrom = wire.RestoredFrom
+	// Rates are values of the server over time.
+	Rates = wire.Rates
+	// A Rate has the values of a step of Rates.
+	Rate = wire.Rate
+	// LaneCounts are counts by lane.
+	LaneCounts = wire.LaneCounts
 	// Status is the status of the server.
 	Status = wire.Status
 	// A ChannelStatus is the status of a channel.

@@ -318,19 +318,31 @@ func (b *Bus) Waiting(ctx context.Context) (map[uint16]bool, error) {
 	return waiting, nil
 }
 
-// Backlog counts the messages of both streams.
-func (b *Bus) Backlog(ctx context.Context) (Backlog, error) {
-	var backlog Backlog
+// WaitingEventGroups counts the event groups of each lane that are not yet matched and frozen.
+func (b *Bus) WaitingEventGroups(ctx context.Context) (byLane [len(fanfare.Lanes)]uint64, err error) {
 	for _, lane := range fanfare.Lanes {
 		consumer, err := b.events.Consumer(ctx, consumerName(eventsSubject(lane)))
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
 			continue
 		}
 		if err != nil {
-			return backlog, err
+			return byLane, err
 		}
 		info := consumer.CachedInfo()
-		backlog.EventGroups += info.NumPending + uint64(max(info.NumAckPending, 0))
+		byLane[lane] = info.NumPending + uint64(max(info.NumAckPending, 0))
+	}
+	return byLane, nil
+}
+
+// Backlog counts the messages of both streams.
+func (b *Bus) Backlog(ctx context.Context) (Backlog, error) {
+	var backlog Backlog
+	byLane, err := b.WaitingEventGroups(ctx)
+	if err != nil {
+		return backlog, err
+	}
+	for _, waiting := range byLane {
+		backlog.EventGroups += waiting
 	}
 	info, err := b.infoOf(ctx, b.batches)
 	if err != nil {

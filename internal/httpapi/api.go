@@ -83,6 +83,7 @@ func New(parts Dependencies) *API {
 	a.lintRoutes()
 	a.statusRoutes()
 	a.liveRoutes()
+	a.rateRoutes()
 	a.controlRoutes()
 	a.approvalRoutes()
 	a.recallRoutes()

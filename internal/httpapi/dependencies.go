@@ -43,6 +43,7 @@ type Dependencies struct {
 	Topics            Topics
 	Intake            Intake
 	Reports           Reports
+	Rates             Rates
 	Explaining        Explaining
 	Conditions        Conditions
 	States            States
@@ -150,6 +151,11 @@ type Reports interface {
 	DeliveryOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Delivery, error)
 	WaitingOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Gathering, error)
 	History(ctx context.Context, places []fanfare.RowID, p report.Pick) (page []fanfare.Delivery, next string, err error)
+}
+
+// Rates reads the values of the minutes from since until before until, in steps.
+type Rates interface {
+	Rates(ctx context.Context, since, until time.Time, step time.Duration) (wire.Rates, error)
 }
 
 // Switches pauses, resumes and cancels the work in a scope. Changes are durable on return.

@@ -14,6 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/admin/preview"
 	"fanfare.dev/fanfare/internal/admin/privacy"
+	"fanfare.dev/fanfare/internal/admin/rates"
 	"fanfare.dev/fanfare/internal/admin/recovery"
 	"fanfare.dev/fanfare/internal/admin/status"
 	"fanfare.dev/fanfare/internal/bus"
@@ -148,6 +149,7 @@ type components struct {
 	// startIntake
 	disk     *datadir.DiskFloor
 	ingester *ingest.Ingester
+	minutes  *rates.Sampler
 	idsKnown chan struct{} // closed when the ingester knows the ids of recent events
 
 	// startMessages
@@ -306,6 +308,11 @@ func (c *components) startRecorder(ctx context.Context) error {
 		},
 	})
 	c.onStopDo(c.recorder.Stop)
+	c.onStopDo(func() { // when everything has been sent that is sent before the stop
+		if c.minutes != nil {
+			c.minutes.Finish()
+		}
+	})
 	if giveUp := c.giveUp; c.db.Postgres() != nil {
 		c.giveUp = func() error { // components that stop earlier may wait for an outcome, which a closed database does not accept
 			err := giveUp()
@@ -507,7 +514,31 @@ func (c *components) startIntake(ctx context.Context) error {
 	c.notifier.PostTo(c.ingester)
 	c.background(c.notifier.Run)
 	c.background(func(ctx context.Context) { ingest.Trim(ctx, c.bus.TrimEvents, c.clock, c.log) })
+	c.minutes = rates.New(rates.Options{Store: c.control, Totals: c.totals, Levels: c.levels, Clock: c.clock, Logger: c.log})
+	c.background(c.minutes.Run)
 	return nil
+}
+
+// totals returns the counters whose values are stored for each minute.
+func (c *components) totals() rates.Totals {
+	outcomes, _ := c.recorder.Totals()
+	return rates.Totals{Events: c.ingester.Accepted(), Outcomes: outcomes}
+}
+
+// levels returns the amounts of waiting work that are stored for each minute.
+func (c *components) levels(ctx context.Context) (l rates.Levels, err error) {
+	open, pending, deferred := c.recorder.Backlog()
+	l = rates.Levels{Broadcasts: int64(open), Pending: pending, Deferred: deferred}
+	backlog, err := c.bus.Backlog(ctx)
+	if err != nil {
+		return l, err
+	}
+	l.Batches = int64(backlog.Batches)
+	waiting, err := c.bus.WaitingEventGroups(ctx)
+	for lane, groups := range waiting {
+		l.EventGroups[lane] = int64(groups)
+	}
+	return l, err
 }
 
 // startFeedback starts to process bounces, complaints, receipts and unsubscribe emails.

@@ -46,6 +46,7 @@ func ControlTables() []Table {
 		{"template_files", columns("sum blob, content blob"), 1, ""},
 		{"news", columns("id int, at int, entries int, blob blob"), 1, ""},
 		{"sign_ins", columns("id text, hash blob, key_id text, began_at int, used_at int, agent text, address text"), 1, ""},
+		{"minute_values", columns("at int, body text"), 1, ""},
 		{"news_position", columns("one int, given int, planned int"), 1, ""},
 	}
 }

@@ -188,6 +188,7 @@ templates:
 
 		{operation: "get-status", status: 200},
 		{operation: "follow-status", parameter: with("once", "true"), status: 200},
+		{operation: "get-rates", parameter: with("step", "5m"), status: 200},
 		{operation: "list-nodes", status: 200},
 		{operation: "pause", mediaType: jsonType, status: 204, body: `{"scope":{"kind":"channel","name":"ops/email"},"reason":"the relay is being moved"}`},
 		{operation: "resume", mediaType: jsonType, status: 204, body: `{"scope":{"kind":"channel","name":"ops/email"}}`},

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -89,6 +90,8 @@ type Ingester struct {
 	closed  bool
 	wake    chan struct{}
 
+	accepted [len(fanfare.Lanes)]atomic.Int64
+
 	uncertainSince time.Time // when an append failed that was not read back yet; used by run
 
 	stop    context.CancelFunc
@@ -119,6 +122,14 @@ func (in *Ingester) Stop() {
 	in.mu.Unlock()
 	in.stop()
 	in.stopped.Wait()
+}
+
+// Accepted counts the events that were accepted since the start, by lane.
+func (in *Ingester) Accepted() (byLane [len(fanfare.Lanes)]int64) {
+	for lane := range byLane {
+		byLane[lane] = in.accepted[lane].Load()
+	}
+	return byLane
 }
 
 // Post appends events and returns when they are durable. Each event has its own result, in order.
@@ -311,6 +322,8 @@ func (in *Ingester) appendGroup(ctx context.Context, lane fanfare.Lane, group []
 		failpoint.Hit("after-append")
 		if err != nil {
 			in.uncertainSince = begun
+		} else {
+			in.accepted[lane].Add(int64(len(fresh)))
 		}
 		for i, e := range fresh {
 			if err != nil {

@@ -40,6 +40,7 @@ func fill(t *testing.T, conn *pgx.Conn) {
 		"INSERT INTO filters (number, text) SELECT n, 'true' FROM generate_series(1, 2000) n",
 		"INSERT INTO audit (id, key_id, key_name, request, service, action, kind, name) SELECT n, '', '', '', '', '', '', '' FROM generate_series(1, 2000) n",
 		"INSERT INTO suppressions (service, kind, hash, reason, at) SELECT 1, 1, decode(md5(n::text), 'hex'), 'hard_bounce', n FROM generate_series(1, 5000) n",
+		"INSERT INTO minute_values (at, body) SELECT n * 60, '' FROM generate_series(1, 11520) n",
 		"INSERT INTO news (id, at, entries, blob) SELECT n, 1, 1, '' FROM generate_series(1, 5000) n",
 		"INSERT INTO news_position (one, given, planned) VALUES (1, 5000, 0)",
 		"INSERT INTO sessions (number, service, worker, kind, name, state, reason, opened_at, ended_at, epoch, opened_by, options) SELECT n, '', '', '', '', '', '', n, n % 2, 1, '', '' FROM generate_series(1, 5000) n",

@@ -206,3 +206,15 @@ UPDATE sign_ins SET used_at = $1 WHERE id = $2
 
 -- name: sign_in_delete
 DELETE FROM sign_ins WHERE id = $1
+
+-- name: minute_value
+SELECT body FROM minute_values WHERE at = $1
+
+-- name: minute_value_put
+INSERT INTO minute_values (at, body) VALUES ($1, $2) ON CONFLICT (at) DO UPDATE SET body = excluded.body
+
+-- name: minute_values
+SELECT at, body FROM minute_values WHERE at >= $1 AND at < $2 ORDER BY at
+
+-- name: minute_values_trim
+DELETE FROM minute_values WHERE at < $1

@@ -128,3 +128,11 @@ INSERT INTO sign_ins (id, hash, key_id, began_at, used_at, agent, address) VALUE
 UPDATE sign_ins SET used_at = ? WHERE id = ?
 -- name: sign_in_delete
 DELETE FROM sign_ins WHERE id = ?
+-- name: minute_value
+SELECT body FROM minute_values WHERE at = ?
+-- name: minute_value_put
+INSERT INTO minute_values (at, body) VALUES (?, ?) ON CONFLICT (at) DO UPDATE SET body = excluded.body
+-- name: minute_values
+SELECT at, body FROM minute_values WHERE at >= ? AND at < ? ORDER BY at
+-- name: minute_values_trim
+DELETE FROM minute_values WHERE at < ?
