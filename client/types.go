@@ -50,6 +50,12 @@ type (
 	Restored = wire.Restored
 	// RestoredFrom is Restored without its list.
 	RestoredFrom = wire.RestoredFrom
+	// A CapturedPage is a page of captured messages.
+	CapturedPage = wire.CapturedPage
+	// A CapturedSummary is a captured message without its content.
+	CapturedSummary = wire.CapturedMessage
+	// CapturedContent is a captured message with its content.
+	CapturedContent = wire.CapturedContent
 	// Rates are values of the server over time.
 	Rates = wire.Rates
 	// A Rate has the values of a step of Rates.

@@ -84,6 +84,7 @@ func New(parts Dependencies) *API {
 	a.statusRoutes()
 	a.liveRoutes()
 	a.rateRoutes()
+	a.capturedRoutes()
 	a.controlRoutes()
 	a.approvalRoutes()
 	a.recallRoutes()

@@ -44,6 +44,7 @@ type Dependencies struct {
 	Intake            Intake
 	Reports           Reports
 	Rates             Rates
+	Captured          Captured
 	Explaining        Explaining
 	Conditions        Conditions
 	States            States

@@ -63,6 +63,18 @@ func TestCapturedServerSendsNothing(t *testing.T) {
 				if err != nil || !bytes.Contains(text, []byte("X-Fanfare-Captured: news/email\r\n")) {
 					t.Errorf("%v, %s", err, text)
 				}
+				shown := s.must(200, "GET", "/v1/captured?recipient=direct@example.org", "", "")
+				if !strings.Contains(shown, `"subject":"S"`) || !strings.Contains(shown, `"channel":"email"`) || strings.Count(shown, `"id":`) != 1 {
+					t.Errorf("the API shows %s", shown)
+				}
+				id := strings.TrimSuffix(filepath.Base(files[0]), ".eml")
+				if shown := s.must(200, "GET", "/v1/captured/"+id, "", ""); !strings.Contains(shown, `"text":`) {
+					t.Errorf("the API shows %s", shown)
+				}
+				s.must(204, "DELETE", "/v1/captured", "", "")
+				if left := count(); left != 0 {
+					t.Errorf("%d messages are left", left)
+				}
 			}
 			if status := s.must(200, "GET", "/v1/status", "", ""); !strings.Contains(status, `"capture":`) || !strings.Contains(status, `"name":"capture `) {
 				t.Errorf("the status does not show the capture: %s", status)

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/admin/captured"
 	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/admin/inspect"
 	"fanfare.dev/fanfare/internal/admin/mailboxes"
@@ -151,7 +152,7 @@ func (c *components) parts(traces *report.Traces, reports *status.Reporter) http
 		Merging: c.registry, Personal: &privacy.Exporter{Registry: c.registry, Traces: traces, Store: c.store, Mailboxes: c.mailboxes, Digests: inspect.Digests{Store: c.store, Registry: c.registry}},
 		AppPasswords: &apppassword.Issuer{Store: c.mailboxes, Owner: c.mailboxOwner}, Mailboxes: &mailboxes.Accounts{Store: c.mailboxes, Registry: c.registry, Recipients: c.recipients},
 		MailServers: mailServers(&c.config),
-		Intake:      c.ingester, Reports: reports, Rates: rates.Reader{Store: c.control}, Switches: c.switches, Recalls: &control.Recalls{Switches: c.switches, Mailboxes: c.mailboxes}, Destinations: &channels.Destinations{Channels: c.channels, Store: c.store, Hasten: c.due.Load}, Audit: c.registry,
+		Intake:      c.ingester, Reports: reports, Rates: rates.Reader{Store: c.control}, Captured: captured.New(captured.Options{Folder: c.capture.Folder(), Channels: c.registry.Channels}), Switches: c.switches, Recalls: &control.Recalls{Switches: c.switches, Mailboxes: c.mailboxes}, Destinations: &channels.Destinations{Channels: c.channels, Store: c.store, Hasten: c.due.Load}, Audit: c.registry,
 		Receipts: feedback.NewReceipts(feedback.ReceiptOptions{Registry: c.registry, Handler: c.feedback, Clock: c.clock, Logger: c.log}),
 		Backups:  &backup.Server{Dir: c.dir, DB: c.db, Bus: c.bus, Version: c.version, Clock: c.clock, Exclusive: c.exclusive},
 		Ready:    c.ready, Metrics: reports.Metrics(), MetricsOpen: c.config.MetricsOpen,

@@ -231,6 +231,7 @@ func tags() []*huma.Tag {
 		{Name: "messages", Description: "Messages to named recipients, without a subscription."},
 		{Name: "templates", Description: "Templates of messages."},
 		{Name: "traces", Description: "The state of events, messages and deliveries."},
+		{Name: "captured", Description: "Messages that were written to a folder instead of being sent."},
 		{Name: "mailboxes", Description: "The mailboxes of subscribers, which mail programs open."},
 		{Name: "sessions", Description: "Sessions that pass requests to the instances of workers."},
 		{Name: "operations", Description: "The state of the server, pauses and rates."},

@@ -205,6 +205,13 @@ templates:
 		{operation: "retry-parked", parameter: with("id", "prk-20261120-1"), status: 404},
 		{operation: "drop-parked", parameter: with("id", "prk-20261120-1"), status: 404},
 
+		{operation: "list-captured", parameter: with("channel", "archive", "subject", "load"), status: 200},
+		{operation: "get-captured", parameter: with("id", "dlv-20261120-40041-17"), status: 404},
+		{operation: "show-captured-html", parameter: with("id", "dlv-20261120-40041-17"), status: 404},
+		{operation: "get-captured-source", parameter: with("id", "dlv-20261120-40041-17"), status: 404},
+		{operation: "get-captured-attachment", parameter: with("id", "dlv-20261120-40041-17", "number", "1"), status: 404},
+		{operation: "delete-captured", parameter: with("id", "dlv-20261120-40041-17"), status: 404},
+		{operation: "clear-captured", status: 204},
 		{operation: "take-backup", parameter: with("rate", "20000000"), status: 200},
 		{operation: "get-restored", status: 404},
 		{operation: "start-move", mediaType: jsonType, status: 503, body: `{"to":"postgres://fanfare@127.0.0.1:1/fanfare"}`},

@@ -368,6 +368,8 @@ var grants = []grant{
 		"a direct message is composed as dispatch does, answered in the types of the API, and appended by ingest"},
 	{"internal/admin/status", []string{".", "internal/admin/backup", "internal/admin/control", "internal/admin/report", "internal/bus", "internal/datadir", "internal/httpapi/wire", "internal/mail/inbound", "internal/pipeline/deliver/channels", "internal/pipeline/match/topicstate", "internal/store/database", "internal/store/retry", "internal/catalog", "internal/people/registry", "internal/people/suppression"},
 		"a status shows the state of every part of the server"},
+	{"internal/admin/captured", []string{".", "internal/catalog", "internal/catalog/document", "internal/httpapi", "internal/httpapi/wire", "internal/mail/mimetree", "internal/pipeline/deliver/capture"},
+		"files of messages are read as the capture driver writes them, and shown in the types of the API"},
 	{"internal/admin/rates", []string{".", "internal/httpapi/wire", "internal/store/control", "internal/store/retry"},
 		"the values of minutes are read from counters, stored, and shown in the types of the API"},
 	{"internal/admin/nodes", []string{".", "internal/bus", "internal/cluster", "internal/httpapi/httpio", "internal/httpapi/problem", "internal/httpapi/wire", "internal/pipeline/deliver/remote", "internal/pipeline/match/replica"},

@@ -10,6 +10,7 @@ import (
 // methods says by which method of the Go client each operation is called.
 var methods = map[string]string{
 	"apply": "Apply", "list-audit": "Audit", "take-backup": "Backup", "get-restored": "Restored", "start-move": "StartMove", "get-move": "Move", "stop-move": "StopMove", "list-nodes": "Nodes", "get-status": "Status", "follow-status": "FollowStatus", "get-rates": "Rates",
+	"list-captured": "Captured", "get-captured": "CapturedMessage", "show-captured-html": "CapturedHTML", "get-captured-source": "CapturedSource", "get-captured-attachment": "CapturedAttachment", "delete-captured": "DeleteCaptured", "clear-captured": "ClearCaptured",
 	"list-broadcasts": "Broadcasts", "list-events": "Events", "get-event": "Event", "list-deliveries": "Deliveries", "get-delivery": "Delivery", "list-history": "History",
 	"publish": "Publish", "publish-by-type": "PublishEvents", "pause": "Pause", "resume": "Resume", "cancel": "Cancel", "approve": "Approve", "set-rate": "SetRate",
 	"list-sign-ins": "SignIns", "end-sign-in": "EndSignIn", "list-keys": "Keys", "create-key": "CreateKey", "delete-key": "DeleteKey", "get-key": "Key", "change-key": "ChangeKey", "rotate-key": "RotateKey",

@@ -21,6 +21,7 @@ func ours(s *server, event string) map[string]string {
 	password := into[struct{ ID string }](s.t, s.http.must(201, "POST", "/v1/mailboxes/owner@example.org/app-passwords", plain, `{"name":"phone"}`)).ID
 	s.http.must(201, "PUT", "/v1/mailboxes/owner@example.org/aliases/sales@example.org", plain, "")
 	return map[string]string{
+		"/v1/captured/{id}": "dlv-20261120-40041-17", "number": "1",
 		"alias":   "sales@example.org",
 		"address": "owner@example.org", "/v1/mailboxes/owner@example.org/app-passwords/{id}": password,
 		"/v1/broadcasts/{id}/recall": event, "/v1/broadcasts/{id}/expiry": event,

@@ -210,8 +210,8 @@ func (q *captureQueue) Report(marked *driver.Message, outcome driver.Outcome) er
 // Return returns the original.
 func (q *captureQueue) Return(marked *driver.Message) { q.Queue.Return(q.release(marked)) }
 
-// placeholderAddress is the recipient of captured webhooks.
-const placeholderAddress = "captured@localhost"
+// PlaceholderAddress is the recipient of captured webhooks.
+const PlaceholderAddress = "captured@localhost"
 
 // maxSubject is the maximum length of the subject of a captured webhook. The line must not
 // exceed 998 bytes (RFC 5322, section 2.1.1), and a URL cannot be folded.
@@ -228,7 +228,7 @@ func truncate(text string, most int) string {
 // asMail turns a webhook into a mail whose body is the document.
 func asMail(message *driver.Message) {
 	var b strings.Builder
-	b.WriteString("From: " + placeholderAddress + "\r\nTo: " + placeholderAddress + "\r\nSubject: " + truncate("POST "+message.To, maxSubject) +
+	b.WriteString("From: " + PlaceholderAddress + "\r\nTo: " + PlaceholderAddress + "\r\nSubject: " + truncate("POST "+message.To, maxSubject) +
 		"\r\nMIME-Version: 1.0\r\nContent-Type: application/json\r\nContent-Transfer-Encoding: base64\r\n\r\n")
 	const line = 57 // bytes that make 76 characters (RFC 2045, section 6.8)
 	for body := message.Body; len(body) > 0; {
@@ -236,7 +236,7 @@ func asMail(message *driver.Message) {
 		b.WriteString(base64.StdEncoding.EncodeToString(body[:n]) + "\r\n")
 		body = body[n:]
 	}
-	message.From, message.To, message.Body = placeholderAddress, placeholderAddress, []byte(b.String())
+	message.From, message.To, message.Body = PlaceholderAddress, PlaceholderAddress, []byte(b.String())
 	message.UTF8, message.EightBit = false, false
 }
 

@@ -204,7 +204,7 @@ func TestCapturedWebhookBecomesAMail(t *testing.T) {
 		t.Fatal(err)
 	}
 	body, err := io.ReadAll(base64.NewDecoder(base64.StdEncoding, m.Body))
-	if err != nil || string(body) != document || m.Header.Get("Subject") != "POST https://hooks.example/x" || m.Header.Get(Header) != "news/hook" || to.sent[0].To != placeholderAddress {
+	if err != nil || string(body) != document || m.Header.Get("Subject") != "POST https://hooks.example/x" || m.Header.Get(Header) != "news/hook" || to.sent[0].To != PlaceholderAddress {
 		t.Errorf("%v, %q, %v, to %s", err, body, m.Header, to.sent[0].To)
 	}
 }

@@ -28,6 +28,14 @@ func NewCapture(to string, allow []string) Capture {
 	return c
 }
 
+// Folder returns the folder of captured messages, "" if they are sent to a server or not captured.
+func (c Capture) Folder() string {
+	if strings.Contains(c.To, "://") {
+		return ""
+	}
+	return c.To
+}
+
 // InForce reports whether some messages are not sent.
 func (c Capture) InForce() bool { return c.To != "" || c.allow != nil }
 
