@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,12 +19,15 @@ import (
 
 // memory stores minutes, unless it fails.
 type memory struct {
+	mu     sync.Mutex
 	fail   error
 	bodies map[int64]string
 	trims  []int64
 }
 
 func (m *memory) AddMinutes(_ context.Context, minutes []control.Minute, merge func(stored, more string) (string, error)) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.fail != nil {
 		return m.fail
 	}
@@ -41,6 +45,8 @@ func (m *memory) AddMinutes(_ context.Context, minutes []control.Minute, merge f
 }
 
 func (m *memory) Minutes(_ context.Context, since, until int64, visit func(control.Minute) error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, at := range slices.Sorted(maps.Keys(m.bodies)) {
 		if at < since || at >= until {
 			continue
@@ -53,13 +59,16 @@ func (m *memory) Minutes(_ context.Context, since, until int64, visit func(contr
 }
 
 func (m *memory) TrimMinutes(_ context.Context, before int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.trims = append(m.trims, before)
 	maps.DeleteFunc(m.bodies, func(at int64, _ string) bool { return at < before })
 	return nil
 }
 
-// world is a server whose counters tests change while no minute ends.
+// world is a server whose counters tests change with set.
 type world struct {
+	mu     sync.Mutex
 	store  *memory
 	totals Totals
 	levels Levels
@@ -68,7 +77,28 @@ type world struct {
 func newWorld() *world { return &world{store: &memory{bodies: map[int64]string{}}} }
 
 func (w *world) sampler() *Sampler {
-	return New(Options{Store: w.store, Totals: func() Totals { return w.totals }, Levels: func(context.Context) (Levels, error) { return w.levels, nil }, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
+	return New(Options{Store: w.store, Totals: w.total, Levels: w.level, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
+}
+
+func (w *world) total() Totals {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.totals
+}
+
+func (w *world) level(context.Context) (Levels, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.levels, nil
+}
+
+// set changes counters, or whether the store fails.
+func (w *world) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	change()
 }
 
 // run runs a sampler until the function that it returns is called.
@@ -93,13 +123,17 @@ func TestEachMinuteHasItsOwnCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the bubble begins at a whole minute
 		begun := time.Now().UTC()
 		w := newWorld()
-		w.totals.Events[fanfare.Normal] = 5 // before the sampler starts
+		w.set(func() { w.totals.Events[fanfare.Normal] = 5 }) // before the sampler starts
 		stop := run(w.sampler())
 		<-time.After(30 * time.Second)
-		w.totals.Events[fanfare.Normal], w.totals.Outcomes[fanfare.Accepted], w.levels.Pending = 7, 100, 40
+		w.set(func() {
+			w.totals.Events[fanfare.Normal], w.totals.Outcomes[fanfare.Accepted], w.levels.Pending = 7, 100, 40
+		})
 		<-time.After(time.Minute)
 		synctest.Wait()
-		w.totals.Outcomes[fanfare.Accepted], w.totals.Outcomes[fanfare.Failed], w.levels.Pending = 130, 1, 10
+		w.set(func() {
+			w.totals.Outcomes[fanfare.Accepted], w.totals.Outcomes[fanfare.Failed], w.levels.Pending = 130, 1, 10
+		})
 		<-time.After(time.Minute)
 		stop()
 		rows := w.read(t, begun, begun.Add(time.Hour), time.Minute)
@@ -125,13 +159,13 @@ func TestAMinuteWithARestartHasTheValuesOfBoth(t *testing.T) {
 		w := newWorld()
 		stop := run(w.sampler())
 		<-time.After(10 * time.Second)
-		w.totals.Outcomes[fanfare.Accepted], w.levels.Deferred = 10, 3
+		w.set(func() { w.totals.Outcomes[fanfare.Accepted], w.levels.Deferred = 10, 3 })
 		stop()
 		<-time.After(10 * time.Second)
-		w.totals, w.levels = Totals{}, Levels{}
+		w.set(func() { w.totals, w.levels = Totals{}, Levels{} })
 		stop = run(w.sampler())
 		<-time.After(10 * time.Second)
-		w.totals.Outcomes[fanfare.Accepted], w.levels.Deferred = 5, 1
+		w.set(func() { w.totals.Outcomes[fanfare.Accepted], w.levels.Deferred = 5, 1 })
 		stop()
 		if rows := w.read(t, begun, begun.Add(time.Hour), time.Minute); len(rows) != 1 || rows[0].Outcomes[fanfare.Accepted] != 15 || rows[0].Deferred != 3 || rows[0].Minutes != 1 {
 			t.Errorf("the minute is %+v", rows)
@@ -158,11 +192,11 @@ func TestMinutesOfAnOutageAreStoredAfterIt(t *testing.T) {
 		begun := time.Now()
 		w := newWorld()
 		stop := run(w.sampler())
-		w.store.fail = errors.New("no database")
+		w.set(func() { w.store.fail = errors.New("no database") })
 		<-time.After(90*time.Minute + time.Second)
 		synctest.Wait()
-		w.totals.Outcomes[fanfare.Accepted] = 1
-		w.store.fail = nil
+		w.set(func() { w.totals.Outcomes[fanfare.Accepted] = 1 })
+		w.set(func() { w.store.fail = nil })
 		stop()
 		if rows := w.read(t, begun, begun.Add(2*time.Hour), time.Minute); len(rows) != maxWaiting || rows[len(rows)-1].Outcomes[fanfare.Accepted] != 1 {
 			t.Errorf("%d rows", len(rows))

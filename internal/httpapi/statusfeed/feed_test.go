@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,8 +14,9 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// source is a status that tests change. Its fields are set while no computation runs.
+// source is a status that tests change with set.
 type source struct {
+	mu       sync.Mutex
 	version  string
 	fail     error
 	computed int
@@ -23,6 +25,8 @@ type source struct {
 func (s *source) feed() *Feed {
 	return New(Options{
 		Compute: func(context.Context) (wire.Status, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			s.computed++
 			return wire.Status{Version: s.version}, s.fail
 		},
@@ -32,6 +36,12 @@ func (s *source) feed() *Feed {
 		Problem: func(err error) []byte { return []byte(`{"detail":"` + err.Error() + `"}`) },
 		Started: time.UnixMilli(1_700_000_000_000),
 	})
+}
+
+func (s *source) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
 }
 
 func join(t *testing.T, f *Feed, key string, of View) *Listener {
@@ -105,7 +115,7 @@ func TestOnlyAChangeIsAnEvent(t *testing.T) {
 			t.Error("an unchanged status is an event")
 		default:
 		}
-		s.version = "2"
+		s.set(func() { s.version = "2" })
 		<-changed
 		if text := textOf(l); !strings.Contains(text, `"version":"2"`) || !strings.Contains(text, "-2\n") {
 			t.Errorf("after a change: %q", text)
@@ -135,13 +145,13 @@ func TestAFailureIsAnEventAndEndsWithTheNextStatus(t *testing.T) {
 		defer l.Leave()
 		synctest.Wait()
 		_, changed := l.Latest()
-		s.fail = errors.New("no database")
+		s.set(func() { s.fail = errors.New("no database") })
 		<-changed
 		if text := textOf(l); !strings.Contains(text, "event: unavailable\ndata: {\"detail\":\"no database\"}\n\n") {
 			t.Errorf("after a failure: %q", text)
 		}
 		_, changed = l.Latest()
-		s.fail = nil
+		s.set(func() { s.fail = nil })
 		<-changed
 		if text := textOf(l); !strings.Contains(text, "event: status\n") {
 			t.Errorf("after the failure: %q", text)
