@@ -93,6 +93,10 @@ help: ## List the targets.
 build: ## Build ./bin/fanfare, one static binary.
 	@$(BUILD) -o bin/fanfare ./cmd/fanfare
 
+.PHONY: console
+console: ## Build the web console (Node 20.19 or newer); make build then embeds it.
+	@web/console/build
+
 .PHONY: sdk
 sdk: build ## Build the clients for Python and TypeScript and the in-app inbox into build/sdk.
 	@sdk/build
@@ -101,8 +105,11 @@ sdk: build ## Build the clients for Python and TypeScript and the in-app inbox i
 docs: build ## Build the site of docs/ into build/docs (python3 with venv).
 	@docs/site/build
 
+# Without Node, the page of the console says how to build it.
 .PHONY: demo
-demo: build ## Run the main job on real data and keep serving (DEMO_FLAGS=--once to end).
+demo: ## Run the main job on real data and keep serving (DEMO_FLAGS=--once to end).
+	@if command -v npm >/dev/null; then web/console/build || echo 'the demo runs without the web console' >&2; fi
+	@$(MAKE) build
 	@./bin/fanfare demo $(DEMO_FLAGS)
 
 .PHONY: bench
@@ -239,7 +246,7 @@ chaos-long: ## Do the same for an hour (CHAOS_MINUTES=60, CHAOS_SEED=1 repeats a
 	@CHAOS_MINUTES=$(or $(CHAOS_MINUTES),60) go test -count=1 -v -tags crashsteps -timeout 6h -run '^TestAClusterKeepsItsPromisesUnderRandomFaults$$' ./internal/test/chaos
 
 .PHONY: test-peers
-test-peers: peers-mail peers-sdk peers-docs ## Test against mail servers (root, Debian or Ubuntu) and from Python, TypeScript and Rust.
+test-peers: peers-mail peers-console peers-sdk peers-docs ## Test against mail servers (root, Debian or Ubuntu), in Chromium, and from Python, TypeScript and Rust.
 
 .PHONY: peers-mail
 peers-mail: ## Test against Postfix, Exim and OpenSMTPD, and the API with Schemathesis (root, Debian or Ubuntu).
@@ -250,6 +257,12 @@ peers-mail: ## Test against Postfix, Exim and OpenSMTPD, and the API with Schema
 peers-thunderbird: ## Read a mailbox with Thunderbird without a window, by hand (root, Debian; downloads 80 MB).
 	@command -v thunderbird >/dev/null || DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends thunderbird
 	@go test -count=1 -v -tags 'peers thunderbird' -timeout 10m -run '^TestThunderbirdReadsAMailbox$$' ./internal/test/peers
+
+.PHONY: peers-console
+peers-console: ## Test the web console in a browser (node 20 with npm, chromium); the screenshots are in build/console-screenshots.
+	@$(STEP) 'build the web console' web/console/build
+	@$(MAKE) build
+	@$(STEP) 'tests of the web console' web/console/test/run .test/console.xml
 
 .PHONY: peers-sdk
 peers-sdk: build ## Test the clients, the in-app inbox and the CloudEvents SDK of Rust (python3 with venv, node 20 with npm, chromium, cargo).

@@ -20,6 +20,8 @@ func (h *host) printNext(w io.Writer, o Options) {
 	url := h.api.Server()
 	fmt.Fprintf(w, `  API       %[1]s/v1
             described by %[1]s/openapi.json
+  Console   %[1]s/console/
+            sign in with the key in the file below
   Metrics   %[1]s/metrics
   Key       %[2]s
   Messages  are only counted, and never reach example.net. While the server is

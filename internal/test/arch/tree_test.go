@@ -96,7 +96,7 @@ var project = sync.OnceValues(func() ([]*file, error) {
 // built, what a server or a test left. They are those of .gitignore.
 func foreign(dir string) bool {
 	name := path.Base(dir)
-	return name != ".ci" && strings.HasPrefix(name, ".") || dir == "bin" || dir == "build" || dir == "fanfare-data"
+	return name != ".ci" && strings.HasPrefix(name, ".") || name == "node_modules" || dir == "bin" || dir == "build" || dir == "fanfare-data"
 }
 
 // load is project for a test.

@@ -50,6 +50,8 @@ var exceptions = []exception{
 	{page: "docs/how-to/in-app-inbox.md", language: "js", reason: "a part of a page: the tests in web/inbox run the same calls against the server"},
 	{page: "docs/how-to/mailbox-delivery.md", language: plain, reason: "an app password is random, and the rest are settings of Postfix, records of the DNS, and swaks, which TestSwaksAtTheMailboxes runs"},
 	{page: "docs/how-to/mail-programs.md", language: plain, reason: "records of the DNS, and a dialogue in which an app password is random"},
+	{page: "docs/how-to/web-console.md", starts: "make console build", reason: "CI builds and tests the console"},
+	{page: "docs/how-to/web-console.md", starts: "ssh -L", reason: needs + "another machine"},
 	{page: "docs/how-to/webhooks.md", language: values, reason: posted},
 	{page: "docs/how-to/webhooks.md", language: "python", reason: receiver},
 	{page: "docs/how-to/webhooks.md", language: "js", reason: receiver},

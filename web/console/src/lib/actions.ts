@@ -1,0 +1,84 @@
+/** Actions with their questions, which name what will happen. */
+import { ask, path } from "./api.ts";
+import { dialog } from "./confirm.svelte.ts";
+import { number } from "./format.ts";
+import { session } from "./session.svelte.ts";
+import { t, term } from "./texts.svelte.ts";
+import type { Broadcast, ControlScope, Parked, SignIn } from "./types.ts";
+
+type Verb = "pause" | "resume" | "cancel";
+
+// The names of scopes include their service, so these requests are for no service in particular.
+const control = (verb: Verb, scope: ControlScope, reason: string): Promise<void> =>
+  ask(`/v1/${verb}`, { method: "POST", body: { scope, ...(reason && { reason }) } });
+
+/** Asks whether to pause, resume or cancel a scope. */
+export function confirmControl(verb: Verb, scope: ControlScope, after: () => void, open?: number): void {
+  const name = `${term("scope", scope.kind)}${scope.name ? " " + scope.name : ""}`;
+  const waiting = open === undefined ? "" : " " + t("confirm.open", { n: open });
+  dialog.confirm({
+    title: t(`confirm.${verb}.title`, { name }), text: t(`confirm.${verb}.text`, { name }) + waiting, action: t(`action.${verb}`), isDangerous: verb === "cancel",
+    reason: verb !== "resume", done: t(`done.${verb}`, { name }),
+    run: async (reason) => {
+      await control(verb, scope, reason);
+      after();
+    },
+  });
+}
+
+export function confirmApproval(b: Broadcast, after: () => void): void {
+  dialog.confirm({
+    title: t("confirm.approve.title", { name: b.event }), text: t("confirm.approve.text", { n: b.messages }), action: t("action.approve"), done: t("done.approve", { name: b.event }),
+    run: async () => {
+      await ask("/v1/approve", { method: "POST", body: { event: b.event } });
+      after();
+    },
+  });
+}
+
+/** The number of deliveries of a broadcast that are not settled. */
+export const openOf = (b: Broadcast): number => (b.deliveries.pending ?? 0) + (b.deliveries.deferred ?? 0);
+
+export const settledOf = (b: Broadcast): number => Object.values(b.deliveries).reduce((sum, n) => sum + n, 0) - openOf(b);
+
+export function confirmParked(verb: "retry" | "drop", work: Parked, after: () => void): void {
+  const members = work.members ? number(work.members) : t("parked.some");
+  dialog.confirm({
+    title: t(`confirm.${verb}.title`, { name: work.id }), text: t(`confirm.${verb}.text`, { event: work.event, members }), action: t(`action.${verb}`), isDangerous: verb === "drop",
+    done: t(`done.${verb}`, { name: work.id }),
+    run: async () => {
+      await (verb === "retry" ? ask(path`/v1/parked/${work.id}/retry`, { method: "POST" }) : ask(path`/v1/parked/${work.id}`, { method: "DELETE" }));
+      after();
+    },
+  });
+}
+
+export function confirmLift(address: string, isForAll: boolean, after: () => void): void {
+  dialog.confirm({
+    title: t("confirm.lift.title", { name: address }), text: t(isForAll ? "confirm.lift.all" : "confirm.lift.text"), action: t("action.lift"), done: t("done.lift", { name: address }),
+    run: async () => {
+      await ask("/v1/suppressions", { method: "DELETE", query: { address, ...(isForAll && { all_services: true }) }, service: isForAll ? "" : session.service });
+      after();
+    },
+  });
+}
+
+export function confirmDestination(channel: string, name: string, after: () => void): void {
+  dialog.confirm({
+    title: t("confirm.destination.title", { name }), text: t("confirm.destination.text"), action: t("action.resume"), done: t("done.destination", { name }),
+    run: async () => {
+      await ask(path`/v1/channels/${channel}/destinations/${name}/resume`, { method: "POST", service: session.service });
+      after();
+    },
+  });
+}
+
+export function confirmEndSignIn(signIn: SignIn, after: () => void): void {
+  dialog.confirm({
+    title: t("confirm.signin.title", { name: signIn.key_name || signIn.key_id }), text: t("confirm.signin.text"), action: t("action.end"), isDangerous: true, done: t("done.signin"),
+    run: async () => {
+      await ask(path`/v1/sign-ins/${signIn.id}`, { method: "DELETE", service: session.service });
+      after();
+    },
+  });
+}

@@ -1,0 +1,302 @@
+/** The console against the real server. Effects are verified through the API. */
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { after, before, test } from "node:test";
+
+import type { Browser } from "playwright-core";
+
+import { startBrowser, Visitor } from "./browser.ts";
+import { eventually, hostile, Server } from "./server.ts";
+
+const pictures = process.env["PICTURES"] ?? resolve("../../build/console-screenshots");
+let server: Server;
+let browser: Browser;
+let story = ""; // an event with accepted and failed deliveries
+
+before(async () => {
+  mkdirSync(pictures, { recursive: true });
+  server = await Server.start();
+  browser = await startBrowser();
+  await server.subscribe(40, "story");
+  await server.subscribe(5, "offer");
+  await server.subscribe(60, "warning", "slow");
+  await server.subscribe(10, "story", "email", "weather");
+  await server.ask("POST", "/v1/suppressions", { address: "story7@example.org", source: hostile });
+  story = await server.publish("story", `Bridge closed ${hostile}`);
+  await server.publish("story", "Storm over the coast", "weather");
+  await server.reaches(story, "completed");
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+const visit = async (key = server.key, options = {}): Promise<Visitor> => {
+  const visitor = await Visitor.start(browser, server, options);
+  await visitor.signIn(key);
+  return visitor;
+};
+
+test("a wrong key is refused with the error and the hint of the server", async () => {
+  const visitor = await Visitor.start(browser, server);
+  await visitor.page.goto(`${server.url}/console/`);
+  await visitor.page.getByLabel("API key").fill("wrong");
+  await visitor.page.getByRole("button", { name: "Sign in" }).click();
+  const alert = visitor.page.getByRole("alert");
+  await alert.waitFor();
+  assert.match(await alert.innerText(), /key/);
+  assert.equal(await visitor.page.getByLabel("API key").inputValue(), "");
+  await visitor.accessible("sign-in with an error");
+  await visitor.page.screenshot({ path: join(pictures, "sign-in.png") });
+  await visitor.check();
+  await visitor.close();
+});
+
+test("a sign-in ends with the button, and the browser stores no key", async () => {
+  const visitor = await visit();
+  const stored = await visitor.page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }) + document.cookie);
+  assert.ok(!stored.includes(server.key));
+  await visitor.page.getByRole("button", { name: "Sign out" }).click();
+  await visitor.page.getByLabel("API key").waitFor();
+  await visitor.page.reload();
+  await visitor.page.getByLabel("API key").waitFor();
+  await visitor.check();
+  await visitor.close();
+});
+
+test("every page is accessible, keeps its policy, and fits in light, dark and on a phone", async () => {
+  const held = await server.publish("offer", "An offer");
+  await server.reaches(held, "held");
+  const slow = await server.publish("warning", `High water ${hostile}`);
+  await server.reaches(slow, "running");
+  const { deliveries } = await server.ask("GET", `/v1/events/${story}/deliveries?state=failed`);
+  assert.ok(deliveries.length > 0, "some deliveries failed");
+  const { subscriptions } = await server.ask("GET", "/v1/subscriptions?topic=story&limit=1");
+
+  const addresses: Record<string, string> = {
+    "now": "", "now-all": "?service=", "broadcasts": "broadcasts", "broadcast-failed": `broadcast?id=${story}`, "broadcast-running": `broadcast?id=${slow}`, "broadcast-held": `broadcast?id=${held}`,
+    "events": "events", "event": `event?id=${story}`, "delivery": `delivery?id=${deliveries[0].id}`, "people": "people", "person": `person?id=story7@example.org&event=${story}`, "person-unknown": "person?id=nobody@example.org",
+    "subscriptions": "subscriptions", "subscription": `subscription?id=${subscriptions[0].id}&event=${story}`, "suppressions": "suppressions", "channels": "channels", "channel": "channel?name=slow",
+    "parked": "parked", "topics": "topics", "topic": "topic?name=story", "templates": "templates", "template": "template?name=story", "audit": "audit", "keys": "keys?service=", "missing": "nothing",
+  };
+  for (const [look, options] of Object.entries({
+    light: {}, dark: { colorScheme: "dark" }, phone: { viewport: { width: 390, height: 844 } },
+  })) {
+    const visitor = await visit(server.key, options);
+    for (const [name, address] of Object.entries(addresses)) {
+      const service = address.includes("service=") ? "" : `${address.includes("?") ? "&" : "?"}service=news`;
+      await visitor.open(address + service);
+      const wide = await visitor.page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(wide <= 0, `${name} is ${wide} pixels too wide: ${look}`);
+      await visitor.page.screenshot({ path: join(pictures, `${name}-${look}.png`), fullPage: true });
+      await visitor.accessible(`${name} ${look}`);
+      await visitor.check();
+    }
+    await visitor.close();
+  }
+  for (const event of [slow, held]) await server.cancel(event);
+});
+
+test("hostile texts are shown as texts", async () => {
+  const visitor = await visit();
+  await visitor.open(`event?id=${story}&service=news`);
+  const text = await visitor.page.locator("main").innerText();
+  assert.ok(text.includes("<script>window.hacked=1</script>"));
+  assert.equal(await visitor.page.locator("main script, main img").count(), 0);
+  await visitor.check();
+  await visitor.close();
+});
+
+test("a broadcast is paused, resumed and cancelled", async () => {
+  const event = await server.publish("warning", "Flood");
+  await server.reaches(event, "running");
+  const visitor = await visit();
+  const { page } = visitor;
+  await visitor.open(`broadcast?id=${event}&service=news`);
+  const dialog = page.getByRole("dialog");
+
+  await page.getByRole("button", { name: "Pause" }).click();
+  assert.match(await dialog.innerText(), /Nothing more is sent/);
+  await dialog.getByLabel("Reason").fill(`wrong text ${hostile}`);
+  await visitor.accessible("question");
+  await page.screenshot({ path: join(pictures, "question.png") });
+  await dialog.getByRole("button", { name: "Pause" }).click();
+  await server.reaches(event, "paused");
+  assert.match((await server.event(event)).reason, /wrong text/);
+
+  await page.getByRole("button", { name: "Resume" }).click();
+  await dialog.getByRole("button", { name: "Resume" }).click();
+  await server.reaches(event, "running");
+
+  await page.getByRole("button", { name: "Cancel broadcast" }).click();
+  assert.match(await dialog.innerText(), /cannot be undone/);
+  await dialog.getByRole("button", { name: "Cancel broadcast" }).click();
+  await server.reaches(event, "cancelled", "completed");
+  assert.ok((await server.event(event)).deliveries.cancelled > 0);
+  await visitor.check();
+  await visitor.close();
+});
+
+test("a held broadcast is approved", async () => {
+  const event = await server.publish("offer", "Sale");
+  await server.reaches(event, "held");
+  const visitor = await visit();
+  await visitor.open(`broadcast?id=${event}&service=news`);
+  await visitor.page.getByRole("button", { name: "Approve" }).click();
+  await visitor.page.getByRole("dialog").getByRole("button", { name: "Approve" }).click();
+  await server.reaches(event, "completed");
+  await visitor.check();
+  await visitor.close();
+});
+
+test("a channel is paused on its page, and resumed on the page Now", async () => {
+  const visitor = await visit();
+  const { page } = visitor;
+  await visitor.open("channel?name=email&service=news");
+  await page.getByRole("button", { name: "Pause" }).click();
+  await page.getByRole("dialog").getByLabel("Reason").fill("relay is replaced");
+  await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
+  const paused = async () => (await server.ask("GET", "/v1/status")).paused;
+  await eventually("it is paused", async () => (await paused()).some((one: any) => one.scope.name === "news/email" && one.reason === "relay is replaced"));
+  await visitor.open("?service=news");
+  await page.getByText("relay is replaced").waitFor();
+  await page.getByRole("button", { name: "Resume" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
+  await eventually("it is resumed", async () => (await paused()).length === 0);
+  await visitor.check();
+  await visitor.close();
+});
+
+test("a person is found by the address, and a suppression is lifted", async () => {
+  const visitor = await visit();
+  const { page } = visitor;
+  await visitor.open("?service=news");
+  await page.keyboard.press("Control+k");
+  await page.getByRole("dialog").getByRole("combobox").fill("story7@example.org");
+  await visitor.accessible("palette");
+  await page.screenshot({ path: join(pictures, "palette.png") });
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "story7@example.org" }).waitFor();
+  await page.getByLabel("Id of the event").fill(story);
+  await page.getByRole("button", { name: "Explain" }).click();
+  await page.locator(".explained").first().waitFor();
+  await page.getByRole("button", { name: "Lift suppression" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Lift suppression" }).click();
+  await eventually("it is lifted", async () => (await server.ask("GET", "/v1/suppression-list")).suppressions.length === 0);
+  await visitor.check();
+  await visitor.close();
+});
+
+test("a sign-in of somebody else is ended, and their page says so", async () => {
+  const other = await visit(await server.createKey("Ada", ["admin"]));
+  const visitor = await visit();
+  await visitor.open("keys?service=");
+  const row = visitor.page.getByRole("row").filter({ hasText: "Ada (" }).filter({ has: visitor.page.getByRole("button") });
+  await row.getByRole("button", { name: "End" }).click();
+  await visitor.page.getByRole("dialog").getByRole("button", { name: "End" }).click();
+  await eventually("it is ended", async () => (await server.ask("GET", "/v1/sign-ins")).sign_ins.every((one: any) => one.key_name !== "Ada"));
+  await other.page.getByRole("link", { name: "Events", exact: true }).click();
+  await other.page.getByText("Your sign-in has ended").waitFor();
+  await visitor.check();
+  await visitor.close();
+  await other.close();
+});
+
+test("a viewer is offered no action, and no page that needs more", async () => {
+  const visitor = await visit(await server.createKey("viewer", ["read"]));
+  const { page } = visitor;
+  assert.equal(await page.getByRole("link", { name: "Audit log" }).count(), 0);
+  const event = await server.publish("warning", "Ice");
+  await server.reaches(event, "running");
+  await visitor.open(`broadcast?id=${event}`);
+  assert.equal(await page.getByRole("button", { name: /Pause|Cancel/ }).count(), 0);
+  await visitor.open("audit");
+  await page.getByText("Your key may not see this page").waitFor();
+  await server.cancel(event);
+  await visitor.check();
+  await visitor.close();
+});
+
+test("filters are in the address, and an export has the loaded rows without formulas", async () => {
+  await server.ask("POST", "/v1/subscriptions", { topic: "story", channel: "email", to: "=1+1@example.org" });
+  const visitor = await visit();
+  const { page } = visitor;
+  await visitor.open("subscriptions?service=news&topic=warning");
+  await visitor.settled();
+  assert.equal(await page.locator("tbody tr").count(), 60);
+  await page.getByLabel("Topic").fill("story");
+  await page.getByLabel("Topic").press("Enter");
+  await page.waitForURL(/topic=story/);
+  await page.getByText("=1+1@example.org").waitFor();
+  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: /Export/ }).click()]);
+  const chunks: Buffer[] = [];
+  for await (const chunk of await download.createReadStream()) chunks.push(chunk as Buffer);
+  const text = Buffer.concat(chunks).toString();
+  assert.match(text, /^Subscription,/);
+  assert.ok(text.includes(",'=1+1@example.org,"), text.slice(0, 400));
+  await visitor.check();
+  await visitor.close();
+});
+
+test("the keyboard leads to pages, and the language changes", async () => {
+  const visitor = await visit();
+  const { page } = visitor;
+  await visitor.open("?service=news");
+  await page.keyboard.press("g");
+  await page.keyboard.press("b");
+  await page.waitForURL(/broadcasts/);
+  await page.keyboard.press("?");
+  await page.getByRole("dialog").waitFor();
+  await visitor.accessible("keys");
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.getByLabel("Language").selectOption("de");
+  await page.getByRole("heading", { name: "Aussendungen" }).waitFor();
+  assert.equal(await page.evaluate(() => document.documentElement.lang), "de");
+  await page.reload();
+  await page.getByRole("heading", { name: "Aussendungen" }).waitFor();
+  await page.screenshot({ path: join(pictures, "german.png") });
+  await visitor.check();
+  await visitor.close();
+});
+
+test("the page Now shows events of the live stream, and plots with tables", async () => {
+  const visitor = await Visitor.start(browser, server);
+  const { page } = visitor;
+  const now = Math.floor(Date.now() / 300_000) * 300_000;
+  const rates = Array.from({ length: 288 }, (_, n) => ({
+    at: new Date(now - (288 - n) * 300_000).toISOString(), minutes: 5, outcomes: { accepted: Math.round(4000 + 3000 * Math.sin(n / 20)), failed: n % 40 }, pending: 500 + 10 * (n % 30), deferred: 0,
+  })).filter((_, n) => n < 100 || n > 110); // the server did not run for a time
+  await page.route("**/v1/rates*", (route) => route.fulfill({ json: { rates } }));
+  const status = await server.ask("GET", "/v1/status");
+  status.deliveries.accepted_per_second = 4711;
+  await page.route("**/v1/live*", (route) => route.fulfill({ contentType: "text/event-stream", body: `retry: 2000\n\n:\n\nevent: status\ndata: ${JSON.stringify(status)}\n\n` }));
+  await visitor.signIn();
+  await page.getByText("4,711").waitFor();
+  await page.locator(".plot canvas").nth(1).waitFor();
+  await page.getByText("Pending deliveries as a table").click();
+  await page.getByRole("region", { name: "Pending deliveries" }).waitFor();
+  await visitor.accessible("plots");
+  await page.screenshot({ path: join(pictures, "plots-light.png"), fullPage: true });
+  await page.emulateMedia({ colorScheme: "dark" });
+  await page.screenshot({ path: join(pictures, "plots-dark.png"), fullPage: true });
+  await visitor.check();
+  await visitor.close();
+});
+
+test("a lost connection is shown with the time of the values", async () => {
+  const visitor = await visit();
+  const { page } = visitor;
+  await visitor.open("?service=news");
+  await page.getByText("Accepted/s").waitFor();
+  await page.route("**/v1/**", (route) => route.abort());
+  await visitor.context.setOffline(true);
+  await page.getByText("The connection to the server is lost.").waitFor();
+  await page.getByText(/The values of this page are from \d\d:\d\d:\d\d/).waitFor();
+  await page.screenshot({ path: join(pictures, "lost.png") });
+  await visitor.context.setOffline(false);
+  await page.unroute("**/v1/**");
+  await page.getByText("The connection to the server is lost.").waitFor({ state: "detached" });
+  await visitor.close();
+});
