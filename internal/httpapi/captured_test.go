@@ -25,7 +25,7 @@ func (o *oneCaptured) find(service, id string) error {
 
 func (o *oneCaptured) List(_ context.Context, service string, q CapturedQuery) ([]wire.CapturedMessage, string, *time.Time, error) {
 	if q.Before != "" || o.find(service, "dlv-1") != nil {
-		return nil, "", nil, nil
+		return nil, "", nil, nil //nolint:nilerr // it is not in the list
 	}
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	return []wire.CapturedMessage{{ID: "dlv-1", Service: "news", Subject: q.Subject}}, "dlv-1", &at, nil

@@ -109,7 +109,7 @@ func (a *API) endSignIn(x *responseWriter, r *http.Request) error {
 		a.note(ctx, audit.Operation{Service: in.Principal.Service, Action: "end", Kind: "sign-in", Name: in.ID}, nil)
 	}
 	for _, name := range []string{secureCookie, loopbackCookie} {
-		http.SetCookie(x, &http.Cookie{Name: name, Path: "/", MaxAge: -1, HttpOnly: true, Secure: name == secureCookie, SameSite: http.SameSiteLaxMode})
+		http.SetCookie(x, &http.Cookie{Name: name, Path: "/", MaxAge: -1, HttpOnly: true, Secure: name == secureCookie, SameSite: http.SameSiteLaxMode}) //nolint:gosec // over HTTP, only for a browser on the same machine
 	}
 	x.WriteHeader(http.StatusNoContent)
 	return nil

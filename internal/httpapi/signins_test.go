@@ -109,8 +109,8 @@ func TestACookieIsNeverSentWithoutEncryptionOverANetwork(t *testing.T) {
 		"a client's word before a proxy's": {page{from: "192.0.2.7:1234", host: "fanfare.example.com", header: []string{"X-Forwarded-Proto", "https, http"}}, ""},
 		"anybody who claims HTTPS":         {page{from: "198.51.100.1:1234", host: "fanfare.example.com", header: []string{"X-Forwarded-Proto", "https"}}, ""},
 	} {
-		c.page.method, c.page.path, c.page.body = "POST", signInPath, body
-		rec := c.page.send(h)
+		c.method, c.path, c.body = "POST", signInPath, body
+		rec := c.send(h)
 		cookies := rec.Result().Cookies()
 		if c.cookie == "" {
 			if rec.Code != http.StatusForbidden || len(cookies) != 0 || !strings.Contains(rec.Body.String(), "needs HTTPS") {

@@ -115,7 +115,7 @@ func (m *Messages) captures(service string) (list []source) {
 	if err != nil {
 		return nil // nothing is captured yet
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	services := []string{service}
 	if service == "" {
 		services = foldersIn(root, ".")
@@ -127,7 +127,7 @@ func (m *Messages) captures(service string) (list []source) {
 				if err != nil {
 					return nil, err
 				}
-				defer root.Close()
+				defer func() { _ = root.Close() }()
 				return root.OpenRoot(filepath.Join(of, channel))
 			}})
 		}
@@ -141,7 +141,7 @@ func foldersIn(root *os.Root, path string) []string {
 	if err != nil {
 		return nil
 	}
-	defer folder.Close()
+	defer func() { _ = folder.Close() }()
 	names, _ := folder.Readdirnames(maxFolders) // what was read is used
 	names = slices.DeleteFunc(names, func(name string) bool { return !document.NamePattern.MatchString(name) })
 	slices.Sort(names)

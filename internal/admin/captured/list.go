@@ -111,7 +111,7 @@ func filesIn(ctx context.Context, root *os.Root) iter.Seq2[fanfare.DeliveryRef, 
 			yield(fanfare.DeliveryRef{}, unreadable(err))
 			return
 		}
-		defer folder.Close()
+		defer func() { _ = folder.Close() }()
 		var names nameReader
 		for {
 			some, err := folder.Readdirnames(4096)
@@ -214,7 +214,7 @@ func readHead(root *os.Root, ref fanfare.DeliveryRef, s *source) (wire.CapturedM
 	if err != nil {
 		return wire.CapturedMessage{}, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	head := make([]byte, min(info.Size(), maxHeadBytes))
 	n, err := io.ReadFull(file, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {

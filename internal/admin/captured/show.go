@@ -40,7 +40,7 @@ func open(s *source, ref fanfare.DeliveryRef) (*os.File, wire.CapturedMessage, e
 	if err != nil {
 		return nil, wire.CapturedMessage{}, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	described, err := readHead(root, ref, s)
 	if err != nil {
 		return nil, described, err
@@ -77,7 +77,7 @@ func (m *Messages) parse(ctx context.Context, service, id string, use func(*mess
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	if described.SizeBytes > maxMessageBytes {
 		return tooLarge("the message", described.SizeBytes, maxMessageBytes)
 	}
@@ -235,7 +235,7 @@ func (m *Messages) Delete(service, id string) error {
 	if err != nil {
 		return unreadable(err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	if err := root.Remove(described.ID + extension); err != nil && !os.IsNotExist(err) {
 		return unreadable(err)
 	}
@@ -259,7 +259,7 @@ func clearFolder(ctx context.Context, s *source) (removed int, err error) {
 	if err != nil {
 		return 0, unreadable(err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	for ref, err := range filesIn(ctx, root) {
 		if err != nil {
 			return removed, err
