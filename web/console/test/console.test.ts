@@ -1,6 +1,9 @@
 /** The console against the real server. Effects are verified through the API. */
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
+import { once } from "node:events";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join, resolve } from "node:path";
 import { after, before, test } from "node:test";
 
@@ -298,5 +301,123 @@ test("a lost connection is shown with the time of the values", async () => {
   await visitor.context.setOffline(false);
   await page.unroute("**/v1/**");
   await page.getByText("The connection to the server is lost.").waitFor({ state: "detached" });
+  await visitor.close();
+});
+
+/** An email that tries to run scripts, and to load something, wherever a page shows a part of it. */
+const hostileMail = (elsewhere: string): string => {
+  const text = hostile.replace("https://evil.example", elsewhere);
+  const name = `=?utf-8?B?${Buffer.from(`"><b>${text}.html`).toString("base64")}?=`;
+  return [
+    "X-Fanfare-Captured: news/email", "From: news@example.org", "To: story0@example.org", `Subject: Captured ${text}`, "Message-ID: <1@example.org>", `X-Hostile: ${text}`,
+    "MIME-Version: 1.0", 'Content-Type: multipart/mixed; boundary="b"', "",
+    "--b", "Content-Type: text/html; charset=utf-8", "",
+    `<p id="shown">Shown</p>${text}<a id="script" href="java&#10;script:window.top.hacked=1">run</a><a id="out" href="${elsewhere}/" target="_top">out</a><a id="within" href="${elsewhere}/">within</a>
+<form action="${elsewhere}/"><button>send</button></form><iframe src="${elsewhere}/"></iframe><meta http-equiv="refresh" content="0;url=${elsewhere}/">
+<style>@import "${elsewhere}/x.css"; body { background: url(${elsewhere}/b.png) } p { color: green }</style><svg onload="window.top.hacked=1"></svg>`,
+    "--b", "Content-Type: text/plain; charset=utf-8", "", `Plain ${text}`,
+    "--b", "Content-Type: text/html", `Content-Disposition: attachment; filename="${name}"`, "", "<script>window.top.hacked=1</script>", "--b--", "",
+  ].join("\r\n");
+};
+
+test("a captured message is shown in all forms, runs nothing, requests nothing, and is deleted", async () => {
+  const requests: string[] = [];
+  const other = createServer((request, response) => {
+    requests.push(request.url ?? "");
+    response.end();
+  }).listen(0, "127.0.0.1");
+  await once(other, "listening");
+  const elsewhere = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+  const own = await Server.start({ capture: true });
+  try {
+    await own.subscribe(3, "story");
+    const event = await own.publish("story", "Bridge closed");
+    await own.reaches(event, "completed");
+    const folder = join(own.captured, "news", "email");
+    await eventually("three messages are captured", () => readdirSync(folder).filter((name) => name.endsWith(".eml")).length === 3);
+    const { captured } = await own.ask("GET", "/v1/captured");
+    const { id } = captured[0];
+    writeFileSync(join(folder, `${id}.eml`), hostileMail(elsewhere));
+
+    const visitor = await Visitor.start(browser, own);
+    const { page } = visitor;
+    await visitor.signIn();
+    await page.getByRole("link", { name: "Captured messages" }).click();
+    await page.getByLabel("Subject").fill("captured <script>");
+    await page.getByLabel("Subject").press("Enter");
+    await page.waitForURL(/subject=captured/);
+    await eventually("one is found", async () => (await page.locator("tbody tr").count()) === 1);
+    await page.screenshot({ path: join(pictures, "captured-light.png") });
+    await visitor.accessible("captured");
+    await page.locator("tbody a").click();
+
+    await page.locator("iframe").waitFor();
+    const frame = page.frameLocator("iframe");
+    await frame.locator("#shown").waitFor();
+    const attributes = await page.locator("iframe").evaluate((one) => [one.getAttribute("sandbox"), one.getBoundingClientRect().width]);
+    assert.equal(attributes[0], "");
+    await visitor.accessible("captured message");
+    for (const theme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme: theme });
+      await page.screenshot({ path: join(pictures, `captured-message-${theme}.png`), fullPage: true });
+    }
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.getByRole("button", { name: "Narrow" }).click();
+    await eventually("it is narrow", async () => (await page.locator("iframe").evaluate((one) => one.getBoundingClientRect().width)) < Number(attributes[1]));
+    for (const link of ["#script", "#out", "#within"]) {
+      await page.getByRole("tab", { name: "Plain text" }).click();
+      await page.getByRole("tab", { name: "HTML" }).click(); // the frame begins again
+      await frame.locator(link).click();
+    }
+
+    for (const [tab, text] of Object.entries({ "Plain text": "Plain <script>", "Source": "X-Hostile: <script>", "Header": "X-Hostile", "Links": `${elsewhere}/`, "Attachments": ".html" })) {
+      await page.getByRole("tab", { name: tab }).click();
+      await page.getByRole("tabpanel").getByText(text).first().waitFor();
+      await visitor.accessible(tab);
+      await page.screenshot({ path: join(pictures, `captured-${tab.toLowerCase().replace(" ", "-")}.png`) });
+      assert.equal(await page.locator("main script, main img, main [href^='java']").count(), 0);
+    }
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("tabpanel").getByRole("link").click()]);
+    assert.match(download.suggestedFilename(), /\.html$/);
+    await page.getByRole("tab", { name: "Attachments" }).press("ArrowLeft");
+    assert.equal(await page.getByRole("tab", { name: "Links" }).getAttribute("aria-selected"), "true");
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.getByRole("tab", { name: "HTML" }).click();
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    await page.screenshot({ path: join(pictures, "captured-message-phone.png"), fullPage: true });
+
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+    await page.waitForURL(/captured/);
+    await eventually("it is deleted", async () => !(await own.ask("GET", "/v1/captured")).captured.some((one: any) => one.id === id));
+    assert.deepEqual(requests, []);
+    // The browser reports each thing that it stopped in the frame.
+    const stopped = visitor.faults.filter((fault) => fault.includes(elsewhere) || fault.includes("sandboxed"));
+    assert.ok(stopped.length > 0);
+    visitor.faults.splice(0, Infinity, ...visitor.faults.filter((fault) => !stopped.includes(fault)));
+    await visitor.check();
+    await visitor.close();
+  } finally {
+    await own.stop();
+    other.close();
+  }
+});
+
+test("a search that took long says how far back it came, and continues", async () => {
+  const visitor = await visit();
+  const { page } = visitor;
+  const message = (n: number) => ({ id: `dlv-${n}`, service: "news", channel: "email", kind: "mail", to: `p${n}@example.org`, subject: `No. ${n}`, at: "2026-03-01T10:00:00Z", size_bytes: 1200 });
+  await page.route("**/v1/captured?**", (route) => {
+    const isNext = new URL(route.request().url()).searchParams.has("cursor");
+    return route.fulfill({ json: isNext ? { captured: [message(1)] } : { captured: [], next: "c", searched_until: "2026-03-02T08:30:00Z" } });
+  });
+  await visitor.open("captured?service=news&subject=No.");
+  await page.getByText(/searched back to .*08:30/).waitFor();
+  assert.equal(await page.getByText("Nothing matches").count(), 0);
+  await page.screenshot({ path: join(pictures, "captured-search.png") });
+  await page.getByRole("button", { name: "Search further back" }).click();
+  await page.getByText("p1@example.org").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Search further back" }).count(), 0);
+  await visitor.check();
   await visitor.close();
 });

@@ -38,14 +38,16 @@ const document = (service: string, relay: string) => ({
 export class Server {
   readonly #folder = mkdtempSync(join(tmpdir(), "fanfare-console-"));
   readonly #processes: ChildProcess[] = [];
+  readonly captured = join(this.#folder, "captured");
   url = "";
   key = "";
 
-  static async start(): Promise<Server> {
+  /** Starts the server. With capture, it writes all messages to the folder captured. */
+  static async start({ capture = false } = {}): Promise<Server> {
     const server = new Server();
     process.on("exit", () => server.#processes.forEach((child) => child.kill("SIGKILL"))); // also if a test failed to start
     const relay = await server.#run("sink", /takes mail at (\S+)/, "sink", "--smtp", "127.0.0.1:0", "--perm-fail", "0.2");
-    server.url = await server.#run("serve", /listens on (\S+)/, "serve", "--listen", "127.0.0.1:0", "--data-dir", join(server.#folder, "data"), "--durability", "relaxed", "--disk-floor", "0");
+    server.url = await server.#run("serve", /listens on (\S+)/, "serve", "--listen", "127.0.0.1:0", "--data-dir", join(server.#folder, "data"), "--durability", "relaxed", "--disk-floor", "0", ...(capture ? ["--capture", server.captured] : []));
     server.key = readFileSync(join(server.#folder, "data", "admin.key"), "utf8").trim();
     for (const service of ["news", "weather"]) await server.ask("POST", "/v1/apply", document(service, relay), service);
     return server;

@@ -4,7 +4,7 @@ import { dialog } from "./confirm.svelte.ts";
 import { number } from "./format.ts";
 import { session } from "./session.svelte.ts";
 import { t, term } from "./texts.svelte.ts";
-import type { Broadcast, ControlScope, Parked, SignIn } from "./types.ts";
+import type { Broadcast, CapturedMessage, ControlScope, Parked, SignIn } from "./types.ts";
 
 type Verb = "pause" | "resume" | "cancel";
 
@@ -68,6 +68,17 @@ export function confirmDestination(channel: string, name: string, after: () => v
     title: t("confirm.destination.title", { name }), text: t("confirm.destination.text"), action: t("action.resume"), done: t("done.destination", { name }),
     run: async () => {
       await ask(path`/v1/channels/${channel}/destinations/${name}/resume`, { method: "POST", service: session.service });
+      after();
+    },
+  });
+}
+
+export function confirmDeleteCaptured(message: CapturedMessage, after: () => void): void {
+  const name = message.subject || message.id;
+  dialog.confirm({
+    title: t("confirm.captured.title", { name }), text: t("confirm.captured.text", { to: message.to ?? "" }), action: t("action.delete"), isDangerous: true, done: t("done.captured"),
+    run: async () => {
+      await ask(path`/v1/captured/${message.id}`, { method: "DELETE", service: message.service });
       after();
     },
   });

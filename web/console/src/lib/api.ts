@@ -47,7 +47,7 @@ export async function problemOf(response: Response): Promise<Problem> {
 
 export const unreachable = (): Problem => new Problem(0, "unreachable", "");
 
-export async function ask<T>(path: string, { method = "GET", query, body, service, signal }: Options = {}): Promise<T> {
+async function send(path: string, { method = "GET", query, body, service, signal }: Options): Promise<Response> {
   const headers = headersFor(service);
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const limit = AbortSignal.timeout(patience);
@@ -65,8 +65,15 @@ export async function ask<T>(path: string, { method = "GET", query, body, servic
     if (response.status === 401 && path !== "/console/sign-in") onSignedOut.call();
     throw await problemOf(response);
   }
+  return response;
+}
+
+export async function ask<T>(path: string, options: Options = {}): Promise<T> {
+  const response = await send(path, options);
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
+
+export const askText = async (path: string, options: Options = {}): Promise<string> => (await send(path, options)).text();
 
 /** A path with its parts encoded: path`/v1/events/${id}`. */
 export const path = (texts: TemplateStringsArray, ...parts: string[]): string =>

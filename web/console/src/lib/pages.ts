@@ -3,6 +3,8 @@ import type { Component } from "svelte";
 
 import Audit from "../pages/Audit.svelte";
 import Broadcasts from "../pages/Broadcasts.svelte";
+import Captured from "../pages/Captured.svelte";
+import CapturedMessage from "../pages/CapturedMessage.svelte";
 import Channel from "../pages/Channel.svelte";
 import Channels from "../pages/Channels.svelte";
 import DeliveryPage from "../pages/Delivery.svelte";
@@ -32,6 +34,7 @@ export interface Page {
   one?: string; // parameter that names the object of the page
   oneService?: boolean; // the page needs a service
   under?: string; // page of the navigation to which the page belongs
+  route?: string; // request without which the page is not in the navigation
 }
 
 export const pages: Page[] = [
@@ -48,6 +51,8 @@ export const pages: Page[] = [
   { name: "suppressions", title: "page.suppressions", component: Suppressions, scopes: ["read", "subscribe"], key: "u", oneService: true },
   { name: "channels", title: "page.channels", component: Channels, scopes: ["read"], key: "c" },
   { name: "channel", title: "page.channel", component: Channel, scopes: ["read"], one: "name", oneService: true, under: "channels" },
+  { name: "captured", title: "page.captured", component: Captured, scopes: ["read"], key: "x", route: "/v1/captured?limit=1" },
+  { name: "message", title: "page.message", component: CapturedMessage, scopes: ["read"], one: "id", under: "captured" },
   { name: "parked", title: "page.parked", component: Parked, scopes: ["read"], key: "k" },
   { name: "topics", title: "page.topics", component: Topics, scopes: ["read"], key: "t", oneService: true },
   { name: "topic", title: "page.topic", component: TopicPage, scopes: ["read"], one: "name", oneService: true, under: "topics" },

@@ -315,3 +315,24 @@ export interface Key {
   disabled: boolean;
   last_used?: string;
 }
+
+export interface CapturedMessage {
+  id: string;
+  service: string;
+  channel: string;
+  kind: "mail" | "webhook";
+  from?: string;
+  to?: string;
+  subject?: string;
+  at: string;
+  size_bytes: number;
+}
+
+export interface CapturedContent extends CapturedMessage {
+  headers: { name: string; value: string }[];
+  text?: string;
+  text_truncated?: boolean;
+  html: boolean;
+  links: { url: string; text?: string }[];
+  attachments: { number: number; name: string; type: string; content_id?: string; size_bytes: number }[];
+}
