@@ -191,6 +191,42 @@ test("a person is found by the address, and a suppression is lifted", async () =
   await visitor.close();
 });
 
+test("a person is erased after their address was typed, and their mailbox is shown before", async () => {
+  const address = "erased@example.org";
+  await server.ask("POST", "/v1/subscriptions", { topic: "offer", channel: "email", to: address });
+  await server.ask("PUT", `/v1/mailboxes/${address}`);
+  const viewer = await visit(await server.createKey("viewer of people", ["read"]));
+  await viewer.open(`person?id=${address}`);
+  await viewer.page.getByRole("heading", { name: `Mailbox ${address}` }).waitFor();
+  assert.equal(await viewer.page.getByRole("button", { name: "Erase" }).count(), 0);
+  await viewer.close();
+
+  const visitor = await visit();
+  const { page } = visitor;
+  await visitor.open(`person?id=${address}&service=news`);
+  await page.getByRole("table", { name: `Folders of ${address}` }).getByText("inbox", { exact: true }).waitFor();
+  await visitor.accessible("person with a mailbox");
+  await page.screenshot({ path: join(pictures, "person-mailbox.png"), fullPage: true });
+  await page.getByRole("button", { name: "Erase" }).click();
+  const dialog = page.getByRole("dialog");
+  const button = dialog.getByRole("button", { name: "Erase" });
+  assert.ok(await button.isDisabled());
+  await dialog.getByLabel("To continue, type").fill("someone@example.org");
+  assert.ok(await button.isDisabled());
+  await dialog.getByLabel("To continue, type").press("Enter");
+  await dialog.getByLabel("To continue, type").fill(address);
+  await dialog.getByLabel("Also prevent").check();
+  await visitor.accessible("erasure");
+  await page.screenshot({ path: join(pictures, "erase.png") });
+  assert.equal((await server.ask("GET", `/v1/subscribers?address=${address}`)).subscribers.length, 1);
+  await button.click();
+  await page.waitForURL(/people/);
+  assert.deepEqual((await server.ask("GET", `/v1/subscribers?address=${address}`)).subscribers, []);
+  assert.ok((await server.ask("GET", "/v1/suppression-list")).suppressions.some((one: any) => one.reason === "erased"));
+  await visitor.check();
+  await visitor.close();
+});
+
 test("a sign-in of somebody else is ended, and their page says so", async () => {
   const other = await visit(await server.createKey("Ada", ["admin"]));
   const visitor = await visit();

@@ -4,7 +4,7 @@ import { dialog } from "./confirm.svelte.ts";
 import { number } from "./format.ts";
 import { session } from "./session.svelte.ts";
 import { t, term } from "./texts.svelte.ts";
-import type { Broadcast, CapturedMessage, ControlScope, Parked, SignIn } from "./types.ts";
+import type { Broadcast, CapturedMessage, ControlScope, Parked, SignIn, Subscriber } from "./types.ts";
 
 type Verb = "pause" | "resume" | "cancel";
 
@@ -79,6 +79,17 @@ export function confirmDeleteCaptured(message: CapturedMessage, after: () => voi
     title: t("confirm.captured.title", { name }), text: t("confirm.captured.text", { to: message.to ?? "" }), action: t("action.delete"), isDangerous: true, done: t("done.captured"),
     run: async () => {
       await ask(path`/v1/captured/${message.id}`, { method: "DELETE", service: message.service });
+      after();
+    },
+  });
+}
+
+export function confirmErase(person: Subscriber, after: () => void): void {
+  const name = person.addresses[0]?.address ?? person.id;
+  dialog.confirm({
+    title: t("confirm.erase.title", { name }), text: t("confirm.erase.text"), action: t("action.erase"), isDangerous: true, typed: name, option: t("confirm.erase.suppress"), done: t("done.erase"),
+    run: async (_, suppress) => {
+      await ask(path`/v1/subscribers/${person.id}/erase`, { method: "POST", body: { suppress }, service: session.service });
       after();
     },
   });

@@ -5,8 +5,10 @@ export interface Question {
   action: string; // label of the button
   isDangerous?: boolean;
   reason?: boolean; // ask for a reason
+  typed?: string; // text that has to be typed first
+  option?: string; // label of a choice
   done: string; // notice after the success
-  run: (reason: string) => Promise<unknown>;
+  run: (reason: string, isChosen: boolean) => Promise<unknown>;
 }
 
 let question = $state.raw<Question>();

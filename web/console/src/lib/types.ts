@@ -336,3 +336,13 @@ export interface CapturedContent extends CapturedMessage {
   links: { url: string; text?: string }[];
   attachments: { number: number; name: string; type: string; content_id?: string; size_bytes: number }[];
 }
+
+export interface Mailbox {
+  address: string;
+  service: string;
+  subscriber: string;
+  created_at: string;
+  disabled: boolean;
+  quota: { max_bytes: number; bytes: number; max_messages: number; messages: number };
+  folders?: { name: string; role?: string; subscribed: boolean; messages: number; unread: number; bytes: number }[];
+}
