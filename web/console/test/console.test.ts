@@ -76,12 +76,14 @@ test("every page is accessible, keeps its policy, and fits in light, dark and on
   const { deliveries } = await server.ask("GET", `/v1/events/${story}/deliveries?state=failed`);
   assert.ok(deliveries.length > 0, "some deliveries failed");
   const { subscriptions } = await server.ask("GET", "/v1/subscriptions?topic=story&limit=1");
+  await server.ask("PUT", "/v1/mailboxes/story1@example.org");
+  const session = await server.ask("POST", "/v1/sessions", { worker: "resize" });
 
   const addresses: Record<string, string> = {
     "now": "", "now-all": "?service=", "broadcasts": "broadcasts", "broadcast-failed": `broadcast?id=${story}`, "broadcast-running": `broadcast?id=${slow}`, "broadcast-held": `broadcast?id=${held}`,
     "events": "events", "event": `event?id=${story}`, "delivery": `delivery?id=${deliveries[0].id}`, "people": "people", "person": `person?id=story7@example.org&event=${story}`, "person-unknown": "person?id=nobody@example.org",
     "subscriptions": "subscriptions", "subscription": `subscription?id=${subscriptions[0].id}&event=${story}`, "suppressions": "suppressions", "channels": "channels", "channel": "channel?name=slow",
-    "parked": "parked", "topics": "topics", "topic": "topic?name=story", "templates": "templates", "template": "template?name=story", "audit": "audit", "keys": "keys?service=", "missing": "nothing",
+    "parked": "parked", "topics": "topics", "topic": "topic?name=story", "templates": "templates", "template": "template?name=story", "captured": "captured", "mailboxes": "mailboxes", "mailbox": "mailbox?address=story1@example.org", "sessions": "sessions", "session": `session?id=${session.id}`, "nodes": "nodes", "audit": "audit", "keys": "keys?service=", "missing": "nothing",
   };
   for (const [look, options] of Object.entries({
     light: {}, dark: { colorScheme: "dark" }, phone: { viewport: { width: 390, height: 844 } },
@@ -225,6 +227,51 @@ test("a person is erased after their address was typed, and their mailbox is sho
   assert.ok((await server.ask("GET", "/v1/suppression-list")).suppressions.some((one: any) => one.reason === "erased"));
   await visitor.check();
   await visitor.close();
+});
+
+test("mailboxes, sessions and nodes are reached from the page Now, if the server answers and the key may see them", async () => {
+  await server.ask("PUT", "/v1/mailboxes/story2@example.org");
+  await server.ask("PATCH", "/v1/mailboxes/story2@example.org", { max_bytes: 5_000_000, disabled: true });
+  const { id } = await server.ask("POST", "/v1/sessions", { worker: "resize", name: "thumbnails", max_instances: 4 });
+  const visitor = await Visitor.start(browser, server);
+  const { page } = visitor;
+  const node = { url: "http://10.0.0.1:8085", version: "0.2.0", roles: ["all"], started_at: "2026-03-01T10:00:00Z", last_seen_at: "2026-03-01T12:00:00Z", silent_seconds: 0.4, responding: true, clock_skew_ms: 1.25, leader: true, delivers: true, matches: true, connections: 12 };
+  const nodes = [{ ...node, name: hostile }, { ...node, name: "fan-2", leader: false, responding: false }];
+  await page.route("**/v1/nodes", (route) => route.fulfill({ json: { clustered: true, nodes, bus: { embedded: true, replicas: 3, current: 2, sync: "always" } } }));
+  await visitor.signIn();
+  await visitor.open("?service=news");
+  const main = page.getByRole("main");
+  await main.getByRole("link", { name: "Mailboxes" }).click();
+  await page.getByRole("row").filter({ hasText: "story2@example.org" }).filter({ hasText: "disabled" }).getByRole("link").click();
+  await page.getByText("of 5 MB").waitFor();
+  await page.getByRole("cell", { name: "inbox", exact: true }).waitFor();
+
+  await visitor.open("?service=news");
+  await main.getByRole("link", { name: "Sessions" }).click();
+  await page.getByLabel("Worker").fill("resize");
+  await page.getByLabel("Worker").press("Enter");
+  await page.waitForURL(/worker=resize/);
+  await page.getByRole("link", { name: "thumbnails" }).click();
+  await page.getByText("No client has connected yet").waitFor();
+  await page.getByText("0 (0–4)").waitFor();
+
+  await visitor.open("?service=news");
+  await main.getByRole("link", { name: "Nodes" }).click();
+  await page.getByText("Some NATS servers lack a complete copy").waitFor();
+  assert.equal(await page.getByRole("row").filter({ hasText: "fan-2" }).getByText("down").count(), 1);
+  await visitor.accessible("nodes");
+  await page.screenshot({ path: join(pictures, "nodes-cluster.png"), fullPage: true });
+  await visitor.check();
+  await visitor.close();
+
+  const viewer = await Visitor.start(browser, server);
+  await viewer.page.route("**/v1/mailboxes?**", (route) => route.fulfill({ status: 404, json: { code: "not_found", detail: "no such route" } }));
+  await viewer.signIn(await server.createKey("viewer of sessions", ["read"]));
+  await viewer.page.getByRole("main").getByRole("link", { name: "Sessions" }).waitFor();
+  assert.equal(await viewer.page.getByRole("link", { name: /Mailboxes|Nodes/ }).count(), 0);
+  await viewer.check();
+  await viewer.close();
+  await server.ask("DELETE", `/v1/sessions/${id}`);
 });
 
 test("a sign-in of somebody else is ended, and their page says so", async () => {

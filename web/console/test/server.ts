@@ -32,6 +32,7 @@ const document = (service: string, relay: string) => ({
     slow: { driver: "smtp", relay, from: `${service} <${service}@example.org>`, rate: "2/s" },
   },
   topics,
+  workers: { resize: { command: ["/bin/false"], version: "1" } },
   templates: { story: { subject: `{{ event.title }} ${hostile}`, text: "{{ event.title }} at {{ event.place }}" } },
 });
 

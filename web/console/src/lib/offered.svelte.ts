@@ -10,9 +10,10 @@ export const offered = (): Page[] => pages.filter(({ key, scopes, route }) => ke
 /** Asks the server which requests it answers. A request that lacks a service is answered too. */
 export function findOffered(): void {
   answered = [];
-  for (const { route, scopes } of pages) {
+  for (const { route, member, scopes } of pages) {
     if (!route || !session.can(...scopes)) continue;
     const add = (): void => void (answered = [...answered, route]);
-    ask(route, { service: session.service }).then(add, (problem: Problem) => problem.status === 400 && add());
+    const isUseful = (body: Record<string, unknown>): boolean => !member || body[member] === true;
+    ask<Record<string, unknown>>(route, { service: session.service }).then((body) => isUseful(body) && add(), (problem: Problem) => problem.status === 400 && add());
   }
 }

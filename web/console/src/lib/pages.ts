@@ -11,10 +11,15 @@ import DeliveryPage from "../pages/Delivery.svelte";
 import EventPage from "../pages/Event.svelte";
 import Events from "../pages/Events.svelte";
 import Keys from "../pages/Keys.svelte";
+import MailboxPage from "../pages/Mailbox.svelte";
+import Mailboxes from "../pages/Mailboxes.svelte";
+import Nodes from "../pages/Nodes.svelte";
 import Now from "../pages/Now.svelte";
 import Parked from "../pages/Parked.svelte";
 import People from "../pages/People.svelte";
 import Person from "../pages/Person.svelte";
+import SessionPage from "../pages/Session.svelte";
+import Sessions from "../pages/Sessions.svelte";
 import SubscriptionPage from "../pages/Subscription.svelte";
 import Subscriptions from "../pages/Subscriptions.svelte";
 import Suppressions from "../pages/Suppressions.svelte";
@@ -34,7 +39,8 @@ export interface Page {
   one?: string; // parameter that names the object of the page
   oneService?: boolean; // the page needs a service
   under?: string; // page of the navigation to which the page belongs
-  route?: string; // request without which the page is not in the navigation
+  route?: string; // request without whose response the page is not in the navigation
+  member?: string; // of the response, which must be true
 }
 
 export const pages: Page[] = [
@@ -53,6 +59,11 @@ export const pages: Page[] = [
   { name: "channel", title: "page.channel", component: Channel, scopes: ["read"], one: "name", oneService: true, under: "channels" },
   { name: "captured", title: "page.captured", component: Captured, scopes: ["read"], key: "x", route: "/v1/captured?limit=1" },
   { name: "message", title: "page.message", component: CapturedMessage, scopes: ["read"], one: "id", under: "captured" },
+  { name: "mailboxes", title: "page.mailboxes", component: Mailboxes, scopes: ["read"], key: "i", route: "/v1/mailboxes?limit=1" },
+  { name: "mailbox", title: "page.mailbox", component: MailboxPage, scopes: ["read"], one: "address", oneService: true, under: "mailboxes" },
+  { name: "sessions", title: "page.sessions", component: Sessions, scopes: ["read", "sessions"], key: "o", oneService: true, route: "/v1/sessions?limit=1" },
+  { name: "session", title: "page.session", component: SessionPage, scopes: ["read", "sessions"], one: "id", oneService: true, under: "sessions" },
+  { name: "nodes", title: "page.nodes", component: Nodes, scopes: [], key: "d", route: "/v1/nodes", member: "clustered" },
   { name: "parked", title: "page.parked", component: Parked, scopes: ["read"], key: "k" },
   { name: "topics", title: "page.topics", component: Topics, scopes: ["read"], key: "t", oneService: true },
   { name: "topic", title: "page.topic", component: TopicPage, scopes: ["read"], one: "name", oneService: true, under: "topics" },

@@ -346,3 +346,55 @@ export interface Mailbox {
   quota: { max_bytes: number; bytes: number; max_messages: number; messages: number };
   folders?: { name: string; role?: string; subscribed: boolean; messages: number; unread: number; bytes: number }[];
 }
+
+export interface WorkerSession {
+  id: string;
+  service: string;
+  worker: string;
+  kind: "interactive" | "durable";
+  name?: string;
+  state: "open" | "closed" | "lost" | "purged";
+  reason?: string;
+  opened_at: string;
+  closed_at?: string;
+  opened_by?: string;
+  min_instances: number;
+  max_instances: number;
+  priority: number;
+  resends: number;
+  idle_timeout: string;
+  total_timeout: string;
+  clients: { name: string; connected: boolean; requests: number; responses: number; received: number; queued: number; ended: boolean }[];
+  instances: number;
+  queued: number;
+  running: number;
+  requests: number;
+  responses: number;
+  faults: number;
+  resent: number;
+  late_results: number;
+  problem?: { detail: string; hint?: string };
+}
+
+export interface ClusterNode {
+  name: string;
+  url: string;
+  version: string;
+  roles: string[];
+  started_at: string;
+  last_seen_at: string;
+  silent_seconds: number;
+  responding: boolean;
+  clock_skew_ms: number;
+  leader: boolean;
+  delivers: boolean;
+  matches: boolean;
+  connections: number;
+  lease_epoch?: number;
+}
+
+export interface ClusterNodes {
+  clustered: boolean;
+  nodes: ClusterNode[];
+  bus?: { embedded: boolean; replicas: number; current: number; sync: string };
+}
