@@ -173,6 +173,93 @@ test("a channel is paused on its page, and resumed on the page Now", async () =>
   await visitor.close();
 });
 
+test("a service is paused and resumed on the page Now", async () => {
+  const visitor = await visit();
+  const { page } = visitor;
+  const dialog = page.getByRole("dialog");
+  await visitor.open("?service=weather");
+  await page.getByRole("button", { name: "Pause sending" }).click();
+  assert.match(await dialog.innerText(), /service weather/);
+  await dialog.getByRole("button", { name: "Pause" }).click();
+  const paused = async () => (await server.ask("GET", "/v1/status", undefined, "")).paused;
+  await eventually("it is paused", async () => (await paused()).some(({ scope }: any) => scope.kind === "service" && scope.name === "weather"));
+  const event = await server.publish("story", "Hail", "weather");
+  const accepted = async () => (await server.ask("GET", `/v1/events/${event}`, undefined, "weather").catch(() => undefined))?.deliveries ?? {};
+  await eventually("its messages wait", async () => (await accepted()).pending === 10);
+  await dialog.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Pause sending" }).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Resume" }).click();
+  await dialog.getByRole("button", { name: "Resume" }).click();
+  await eventually("its messages are sent", async () => !(await accepted()).pending);
+  assert.deepEqual(await paused(), []);
+  await page.getByRole("button", { name: "Pause sending" }).waitFor();
+  await visitor.check();
+  await visitor.close();
+});
+
+test("a destination that asked for a pause is resumed", async () => {
+  let isReady = false;
+  const receiver = createServer((request, response) => {
+    request.resume();
+    response.writeHead(isReady ? 204 : 429, isReady ? {} : { "Retry-After": "3600" }).end();
+  }).listen(0, "127.0.0.1");
+  await once(receiver, "listening");
+  const name = `127.0.0.1:${(receiver.address() as AddressInfo).port}`;
+  await server.ask("POST", "/v1/subscriptions", { topic: "price", channel: "hook", to: `http://${name}/` });
+  const first = await server.publish("price", "Oil");
+  const destinations = async () => (await server.ask("GET", "/v1/channels/hook/destinations")).destinations;
+  await eventually("it is suspended", async () => (await destinations()).some((one: any) => one.name === name && one.state === "suspended"));
+  const event = await server.publish("price", "Gas");
+  await eventually("the next message waits", async () => (await destinations()).some((one: any) => (one.aside ?? 0) + (one.postponed ?? 0) > 0));
+  const visitor = await visit();
+  const { page } = visitor;
+  await visitor.open("channel?name=hook&service=news");
+  const row = page.getByRole("row").filter({ hasText: name }).filter({ has: page.getByRole("button") });
+  await row.getByText("suspended").waitFor();
+  await visitor.accessible("channel with a destination");
+  await page.screenshot({ path: join(pictures, "destination.png"), fullPage: true });
+  isReady = true;
+  await row.getByRole("button", { name: "Resume" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
+  await server.reaches(event, "completed");
+  assert.equal((await server.event(event)).deliveries.accepted, 1);
+  await row.waitFor({ state: "detached" });
+  await server.cancel(first);
+  await visitor.check();
+  await visitor.close();
+  receiver.close();
+});
+
+test("a retry of parked work that the server refuses says why, and the work is dropped", async () => {
+  const visitor = await visit();
+  const { page } = visitor;
+  const dialog = page.getByRole("dialog");
+  let parked = [{ id: "prk-1", kind: "batch", event: story, reason: `the batch is damaged ${hostile}`, failures: 5, members: 250, at: "2026-03-01T10:00:00Z" }];
+  const requests: string[] = [];
+  await page.route(/\/v1\/parked/, (route) => {
+    const request = route.request();
+    if (request.method() === "GET") return route.fulfill({ json: { parked } });
+    requests.push(`${request.method()} ${new URL(request.url()).pathname}`);
+    if (request.method() === "POST") return route.fulfill({ status: 409, json: { code: "conflict", detail: "the batch cannot be read", hint: "drop the batch" } });
+    parked = [];
+    return route.fulfill({ status: 204 });
+  });
+  await visitor.open("parked?service=news");
+  await page.getByRole("button", { name: "Retry" }).click();
+  assert.match(await dialog.innerText(), /for 250 recipients/);
+  await dialog.getByRole("button", { name: "Retry" }).click();
+  await dialog.getByText("drop the batch").waitFor();
+  await visitor.accessible("refused retry");
+  await dialog.getByRole("button", { name: "Back" }).click();
+  await page.getByRole("button", { name: "Drop" }).click();
+  assert.match(await dialog.innerText(), /250 recipients get no message/);
+  await dialog.getByRole("button", { name: "Drop" }).click();
+  await page.getByText("Nothing is parked.").waitFor();
+  assert.deepEqual(requests, ["POST /v1/parked/prk-1/retry", "DELETE /v1/parked/prk-1"]);
+  await visitor.check();
+  await visitor.close();
+});
+
 test("a person is found by the address, and a suppression is lifted", async () => {
   const visitor = await visit();
   const { page } = visitor;

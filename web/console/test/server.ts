@@ -24,12 +24,14 @@ const topics = {
   story: { title: `Stories ${hostile}`, template: "story", schema: { type: "object", properties: { title: { type: "string" }, place: { type: "string" } } }, rules: [{ name: "near", when: "event.place == sub.place", params: { place: "string" } }] },
   warning: { title: "Warnings", template: "story", lane: "urgent" },
   offer: { title: "Offers", template: "story", lane: "bulk", hold_above: 3 },
+  price: {},
 };
 const document = (service: string, relay: string) => ({
   service,
   channels: {
     email: { driver: "smtp", relay, from: `${service} <${service}@example.org>` },
     slow: { driver: "smtp", relay, from: `${service} <${service}@example.org>`, rate: "2/s" },
+    hook: { driver: "webhook", allow_http: true },
   },
   topics,
   workers: { resize: { command: ["/bin/false"], version: "1" } },
@@ -48,7 +50,7 @@ export class Server {
     const server = new Server();
     process.on("exit", () => server.#processes.forEach((child) => child.kill("SIGKILL"))); // also if a test failed to start
     const relay = await server.#run("sink", /takes mail at (\S+)/, "sink", "--smtp", "127.0.0.1:0", "--perm-fail", "0.2");
-    server.url = await server.#run("serve", /listens on (\S+)/, "serve", "--listen", "127.0.0.1:0", "--data-dir", join(server.#folder, "data"), "--durability", "relaxed", "--disk-floor", "0", ...(capture ? ["--capture", server.captured] : []));
+    server.url = await server.#run("serve", /listens on (\S+)/, "serve", "--listen", "127.0.0.1:0", "--data-dir", join(server.#folder, "data"), "--durability", "relaxed", "--disk-floor", "0", "--allow-networks", "127.0.0.0/8", ...(capture ? ["--capture", server.captured] : []));
     server.key = readFileSync(join(server.#folder, "data", "admin.key"), "utf8").trim();
     for (const service of ["news", "weather"]) await server.ask("POST", "/v1/apply", document(service, relay), service);
     return server;
