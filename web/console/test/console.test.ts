@@ -326,8 +326,11 @@ test("mailboxes, sessions and nodes are reached from the page Now, if the server
   const nodes = [{ ...node, name: hostile }, { ...node, name: "fan-2", leader: false, responding: false }];
   await page.route("**/v1/nodes", (route) => route.fulfill({ json: { clustered: true, nodes, bus: { embedded: true, replicas: 3, current: 2, sync: "always" } } }));
   await visitor.signIn();
-  await visitor.open("?service=news");
   const main = page.getByRole("main");
+  await main.getByRole("link", { name: "Sessions" }).click(); // without a service, the page asks for it
+  await main.getByRole("button", { name: "weather" }).click();
+  await page.getByText("There are no sessions").waitFor();
+  await visitor.open("?service=news");
   await main.getByRole("link", { name: "Mailboxes" }).click();
   await page.getByRole("row").filter({ hasText: "story2@example.org" }).filter({ hasText: "disabled" }).getByRole("link").click();
   await page.getByText("of 5 MB").waitFor();
@@ -479,7 +482,7 @@ const hostileMail = (elsewhere: string): string => {
   const text = hostile.replace("https://evil.example", elsewhere);
   const name = `=?utf-8?B?${Buffer.from(`"><b>${text}.html`).toString("base64")}?=`;
   return [
-    "X-Fanfare-Captured: news/email", "From: news@example.org", "To: story0@example.org", `Subject: Captured ${text}`, "Message-ID: <1@example.org>", `X-Hostile: ${text}`,
+    "Delivered-To: story0@example.org", "X-Fanfare-Captured: news/email", "From: news@example.org", "To: story0@example.org", `Subject: Captured ${text}`, "Message-ID: <1@example.org>", `X-Hostile: ${text}`,
     "MIME-Version: 1.0", 'Content-Type: multipart/mixed; boundary="b"', "",
     "--b", "Content-Type: text/html; charset=utf-8", "",
     `<p id="shown">Shown</p>${text}<a id="script" href="java&#10;script:window.top.hacked=1">run</a><a id="out" href="${elsewhere}/" target="_top">out</a><a id="within" href="${elsewhere}/">within</a>

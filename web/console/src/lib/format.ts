@@ -34,7 +34,7 @@ export function between(from: string, to: string): string {
 export function bytes(n: number): string {
   const units = ["B", "KB", "MB", "GB", "TB"];
   const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(n, 1)) / 3));
-  return `${number(n / 1000 ** power, power ? 1 : 0)} ${units[power]}`;
+  return `${number(n / 1000 ** power, power ? 1 : 0)}\u00a0${units[power]}`;
 }
 
 export const json = (value: unknown): string => JSON.stringify(value, null, 2);

@@ -14,6 +14,6 @@ export function findOffered(): void {
     if (!route || !session.can(...scopes)) continue;
     const add = (): void => void (answered = [...answered, route]);
     const isUseful = (body: Record<string, unknown>): boolean => !member || body[member] === true;
-    ask<Record<string, unknown>>(route, { service: session.service }).then((body) => isUseful(body) && add(), (problem: Problem) => problem.status === 400 && add());
+    ask<Record<string, unknown>>(route, { service: session.service }).then((body) => isUseful(body) && add(), (problem: Problem) => [400, 422].includes(problem.status) && add());
   }
 }
