@@ -139,7 +139,7 @@ test: ## Check the main job and all fast tests (3 to 8 minutes).
 
 .PHONY: ci
 ci: ## Check everything: make test, linters, races, PostgreSQL, crashes, peers, experiments.
-	@rm -rf .test; mkdir -p .test; status=0; $(MAKE) build || status=1; \
+	@rm -rf .test; mkdir -p .test; status=0; $(STEP) 'build the web console' web/console/build || status=1; $(MAKE) build || status=1; \
 	set -m; $(MAKE) -k RAN='$(QUICK)' ci-waits >.test/waits.log 2>&1 & lane=$$!; set +m; \
 	trap 'kill -- "-$$lane" 2>/dev/null || true' EXIT; \
 	$(MAKE) -k RAN='$(QUICK)' CI_ONLY=none CHECKS=100 FRESH=-count=1 test-steps ci-computes || status=1; \
