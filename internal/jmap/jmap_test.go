@@ -24,6 +24,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/mailbox"
 	"fanfare.dev/fanfare/internal/mailbox/apppassword"
+	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -45,6 +46,7 @@ func (c *testClock) advance(d time.Duration) { c.mu.Lock(); defer c.mu.Unlock();
 // A world is a server with an account in a real store.
 type world struct {
 	*testing.T
+	db       store.Database
 	store    *mailbox.Store
 	clock    *testClock
 	server   *jmap.Server
@@ -59,7 +61,8 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, clock: &testClock{now: time.Now().Truncate(time.Second)}, id: 7, password: apppassword.Generate(), released: make(chan struct{}, 100)}
 	log := slog.New(slog.DiscardHandler)
-	w.store = mailbox.New(storetest.OpenAt(t, t.TempDir()), mailbox.Options{Clock: w.clock, Logger: log})
+	w.db = storetest.OpenAt(t, t.TempDir())
+	w.store = mailbox.New(w.db, mailbox.Options{Clock: w.clock, Logger: log})
 	t.Cleanup(w.store.Close)
 	if _, err := w.store.Create(t.Context(), mailbox.Owner{ID: w.id, Service: "press", Address: address}); err != nil {
 		t.Fatal(err)
@@ -250,17 +253,32 @@ func TestAppPasswordsAreNotAcceptedFromOtherPages(t *testing.T) {
 }
 
 func TestARevokedAppPasswordEndsAtOnce(t *testing.T) {
-	w := newWorld(t)
-	w.send("GET", "/jmap/session", "", nil)
-	all, err := w.store.Credentials(t.Context(), w.id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.store.RemoveCredential(t.Context(), w.id, all[0].ID); err != nil {
-		t.Fatal(err)
-	}
-	if response, _ := w.send("GET", "/jmap/session", "", nil); response.StatusCode != 401 {
-		t.Errorf("status %d", response.StatusCode)
+	for name, store := range map[string]func(w *world) *mailbox.Store{
+		"by this server": func(w *world) *mailbox.Store { return w.store },
+		"by another store of the database, without news of it": func(w *world) *mailbox.Store {
+			other := mailbox.New(w.db, mailbox.Options{Clock: w.clock, Logger: slog.New(slog.DiscardHandler)})
+			w.Cleanup(other.Close)
+			return other
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.send("GET", "/jmap/session", "", nil)
+			all, err := w.store.Credentials(t.Context(), w.id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.clock.advance(5 * time.Minute)
+			if response, _ := w.send("GET", "/jmap/session", "", nil); response.StatusCode != 200 {
+				t.Errorf("before: status %d", response.StatusCode)
+			}
+			if err := store(w).RemoveCredential(t.Context(), w.id, all[0].ID); err != nil {
+				t.Fatal(err)
+			}
+			if response, _ := w.send("GET", "/jmap/session", "", nil); response.StatusCode != 401 {
+				t.Errorf("status %d", response.StatusCode)
+			}
+		})
 	}
 }
 

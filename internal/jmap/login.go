@@ -124,7 +124,7 @@ func (s *Server) byToken(ctx context.Context, w http.ResponseWriter, claims *tok
 func (s *Server) byPassword(w http.ResponseWriter, r *http.Request, user, password string) (login, error) {
 	now := s.o.Clock.Now()
 	if known, ok := s.logins.find(user, password, now); ok {
-		if of, err := s.o.Store.Account(r.Context(), known.account); err == nil && !of.Disabled {
+		if of, err := s.o.Store.Account(r.Context(), known.account); err == nil && !of.Disabled && s.isValid(r.Context(), known) {
 			return login{account: of, id: mail.AccountID(of.ID), credential: push.AppPassword(known.credential)}, nil
 		}
 	}
@@ -140,9 +140,15 @@ func (s *Server) byPassword(w http.ResponseWriter, r *http.Request, user, passwo
 	return login{account: of, id: mail.AccountID(of.ID), credential: push.AppPassword(credential)}, nil
 }
 
-// Bounds of the remembered logins.
+// isValid reports whether the app password of a remembered login was not revoked.
+func (s *Server) isValid(ctx context.Context, known knownLogin) bool {
+	list, err := s.o.Store.Credentials(ctx, known.account)
+	return err == nil && slices.ContainsFunc(list, func(c mailbox.Credential) bool { return c.ID == known.credential })
+}
+
+// Bounds of the remembered logins. Checking an app password takes some milliseconds of processor time by design, and programs send it with each request.
 const (
-	loginLifetime = 30 * time.Second
+	loginLifetime = 10 * time.Minute
 	maxLogins     = 50_000
 )
 
