@@ -71,6 +71,8 @@ func TestNoAnswerIsUnlikeTheDocument(t *testing.T) {
 				"--exclude-operation-id", "take-backup",
 				// A move goes to the database that it is told: none is there, which is a 503 and no fault.
 				"--exclude-operation-id", "start-move",
+				// The stream of the status does not end.
+				"--exclude-operation-id", "follow-status",
 			}
 			if secret != "" {
 				args = append(args, "--header", "Authorization: Bearer "+secret)
