@@ -7,6 +7,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/signin"
 )
 
 // A caller is the key that sent a request and the service that the request is for.
@@ -16,13 +17,13 @@ type caller struct {
 }
 
 // caller authenticates the key of r.
-func (a *API) caller(r *http.Request) (caller, error) { return a.callerNow(r, true) }
+func (a *API) caller(r *http.Request) (caller, error) { return a.callerBy(r, a.signedIn) }
 
-// callerNow authenticates the key of r. If r has a cookie instead, used says whether this is a use of the sign-in.
-func (a *API) callerNow(r *http.Request, used bool) (caller, error) {
+// callerBy is caller with the function that finds the sign-in of a request that has a cookie instead of a key.
+func (a *API) callerBy(r *http.Request, find func(*http.Request) (signin.SignIn, bool)) (caller, error) {
 	secret, ok := bearer(r.Header.Get("Authorization"))
 	if !ok && r.Header.Get("Authorization") == "" {
-		if in, known, err := a.cookieCaller(r, used); known {
+		if in, known, err := a.cookieCaller(r, find); known {
 			if err != nil {
 				return caller{}, err
 			}

@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"compress/gzip"
-	"io"
 	"io/fs"
 	"net/http"
 	"path"
@@ -43,7 +41,6 @@ func (a *API) showConsole(x *responseWriter, name string) error {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Vary", "Accept-Encoding")
 	kind := consoleTypes[path.Ext(name)]
 	if kind == "" || !fs.ValidPath(name) {
 		name, kind = "index.html", consoleTypes[".html"]
@@ -64,18 +61,5 @@ func (a *API) showConsole(x *responseWriter, name string) error {
 	if strings.HasPrefix(name, "assets/") { // their names change with their content
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	if strings.Contains(x.request.Header.Get("Accept-Encoding"), "gzip") {
-		h.Set("Content-Encoding", "gzip")
-		httpio.WriteAll(x, http.StatusOK, packed)
-		return nil
-	}
-	in, err := gzip.NewReader(strings.NewReader(string(packed)))
-	if err != nil {
-		return err
-	}
-	body, err := io.ReadAll(in)
-	if err == nil {
-		httpio.WriteAll(x, http.StatusOK, body)
-	}
-	return err
+	return x.writePacked(packed)
 }

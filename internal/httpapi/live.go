@@ -126,6 +126,6 @@ func (w *eventWriter) write(text []byte) bool {
 // stillAllowed reports whether the sender of a request may go on reading the status. It is not a use of a sign-in, so a page that is left open does not
 // prolong it.
 func (a *API) stillAllowed(r *http.Request, c caller) bool {
-	now, err := a.callerNow(r, false)
+	now, err := a.callerBy(r, a.stillSignedIn)
 	return err == nil && now.must(mayRead) == nil && now.service == c.service && now.principal.Service == c.principal.Service
 }

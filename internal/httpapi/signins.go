@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -40,11 +39,17 @@ const signInPath = "/console/sign-in"
 const maxSignInBytes = 4 << 10
 
 func (a *API) signInRoutes() {
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} { // a pattern without a method conflicts with GET /console/
+	for method, serve := range map[string]func(*responseWriter, *http.Request) error{
+		http.MethodGet: a.showSignIn, http.MethodPost: a.beginSignIn, http.MethodDelete: a.endSignIn,
+	} {
 		a.mux.HandleFunc(method+" "+signInPath, func(w http.ResponseWriter, r *http.Request) {
 			x := w.(*responseWriter)
 			x.Header().Set("Cache-Control", "no-store")
-			if err := a.serveSignIn(x, r); err != nil {
+			err := foreignPage()
+			if a.crossOrigin.Check(r) == nil {
+				err = serve(x, r)
+			}
+			if err != nil {
 				a.fail(x, err)
 			}
 		})
@@ -80,23 +85,12 @@ func signInOf(in signin.SignIn) wire.SignIn {
 		BeganAt: in.BeganAt, UsedAt: in.UsedAt, ExpiresAt: in.ExpiresAt, UserAgent: in.Agent, Address: in.Address}
 }
 
-// serveSignIn begins a sign-in (POST), shows it (GET), or ends it (DELETE).
-func (a *API) serveSignIn(x *responseWriter, r *http.Request) error {
-	if err := a.crossOrigin.Check(r); err != nil {
-		return foreignPage()
+func (a *API) showSignIn(x *responseWriter, r *http.Request) error {
+	in, ok := a.signedIn(r)
+	if !ok {
+		return noSignIn()
 	}
-	switch r.Method {
-	case http.MethodPost:
-		return a.beginSignIn(x, r)
-	case http.MethodDelete:
-		return a.endSignIn(x, r)
-	default:
-		in, ok := a.signedIn(r)
-		if !ok {
-			return noSignIn()
-		}
-		return httpio.WriteJSON(x, http.StatusOK, "application/json", signInOf(in))
-	}
+	return httpio.WriteJSON(x, http.StatusOK, "application/json", signInOf(in))
 }
 
 // endSignIn signs out. It succeeds without a sign-in, too.
@@ -149,7 +143,7 @@ func (a *API) beginSignIn(x *responseWriter, r *http.Request) error {
 
 // cookieIsSecure reports whether a sign-in is over HTTPS. It fails if a cookie would be sent over a network without encryption.
 func (a *API) cookieIsSecure(r *http.Request) (secure bool, err error) {
-	if r.TLS != nil || a.isProxied(r) && strings.EqualFold(lastOf(r.Header.Values("X-Forwarded-Proto")), "https") {
+	if r.TLS != nil || a.wrongKeys.IsProxied(r) && strings.EqualFold(lastOf(r.Header.Values("X-Forwarded-Proto")), "https") {
 		return true, nil
 	}
 	if isLoopback(r) {
@@ -157,13 +151,6 @@ func (a *API) cookieIsSecure(r *http.Request) (secure bool, err error) {
 	}
 	return false, &fanfare.Error{Code: fanfare.Forbidden, Message: "signing in needs HTTPS, except from a browser on the same machine",
 		Hint: "set tls_cert and tls_key; behind a proxy that ends TLS, list it in proxies and let it set X-Forwarded-Proto; or open a tunnel: ssh -L 8085:127.0.0.1:8085 HOST"}
-}
-
-// isProxied reports whether a request comes from a trusted proxy.
-func (a *API) isProxied(r *http.Request) bool {
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	addr, err := netip.ParseAddr(host)
-	return err == nil && slices.ContainsFunc(a.deps.Proxies, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) })
 }
 
 // lastOf returns the last element of a list header.
@@ -175,12 +162,7 @@ func lastOf(values []string) string {
 // isLoopback reports whether a browser on the same machine sent a request, for a name of this machine. A page of another name that resolves to the
 // loopback address (DNS rebinding) is refused by its name.
 func isLoopback(r *http.Request) bool {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil || r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("Forwarded") != "" {
-		return false
-	}
-	addr, err := netip.ParseAddr(host)
-	if err != nil || !addr.Unmap().IsLoopback() {
+	if !httpio.IsLocal(r) {
 		return false
 	}
 	name, _, err := net.SplitHostPort(r.Host)
@@ -217,11 +199,7 @@ func signInIn(r *http.Request, find func(secret string) (signin.SignIn, bool)) (
 
 // cookieCaller authenticates a request of the console by its cookie. Requests that pages of other origins could cause are refused, and so are those that
 // change to another protocol, which browsers send for every page.
-func (a *API) cookieCaller(r *http.Request, used bool) (in signin.SignIn, known bool, err error) {
-	find := a.signedIn
-	if !used {
-		find = a.stillSignedIn
-	}
+func (a *API) cookieCaller(r *http.Request, find func(*http.Request) (signin.SignIn, bool)) (in signin.SignIn, known bool, err error) {
 	if in, known = find(r); !known {
 		return in, false, nil
 	}

@@ -60,10 +60,15 @@ func (a *API) view(x *responseWriter, name string) error {
 	if err != nil {
 		return err
 	}
-	h.Set("Vary", "Accept-Encoding")
 	h.Set("Cache-Control", "max-age=3600")
+	return x.writePacked(packed)
+}
+
+// writePacked responds with a body that is stored in the format gzip, which it unpacks for a client that does not accept it.
+func (x *responseWriter) writePacked(packed []byte) error {
+	x.Header().Set("Vary", "Accept-Encoding")
 	if strings.Contains(x.request.Header.Get("Accept-Encoding"), "gzip") {
-		h.Set("Content-Encoding", "gzip")
+		x.Header().Set("Content-Encoding", "gzip")
 		httpio.WriteAll(x, http.StatusOK, packed)
 		return nil
 	}

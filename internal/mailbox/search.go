@@ -106,7 +106,7 @@ func (s *Store) IndexSearches(ctx context.Context) {
 	}
 }
 
-// yieldsToDeliveries reports whether the indexer waits, because many messages are being stored. They wait for the index up to a limit.
+// yieldsToDeliveries reports whether the indexer waits because many messages are being stored. It waits for maxIndexLag at most.
 func (s *Store) yieldsToDeliveries() bool {
 	now := s.o.Clock.Now()
 	if !s.storing.busy(now) {
@@ -348,8 +348,9 @@ type Reindexing struct {
 	Next   ContentID // after which the next part begins; 0: there is none
 }
 
-// Reindex removes the filters of contents after one, and puts the contents into the queue: those of an account, or of all accounts with 0; uploads may be among the latter. A search reads
-// them until they are indexed again. It is a part of the work, up to a limit; the caller goes on with Next.
+// Reindex makes messages of an account, or of all accounts with 0, be indexed again: it removes the filters of contents with numbers above after, and puts
+// the contents into the queue. Uploads may be among those of all accounts. Searches read the contents until they are indexed. A call does a part of the work;
+// the caller goes on with Next.
 func (s *Store) Reindex(ctx context.Context, of AccountID, after ContentID) (done Reindexing, err error) {
 	if s.o.SearchTexts == nil {
 		return done, &fanfare.Error{Code: fanfare.Conflict, Message: "the index of searches is off", Hint: "set mailbox_search_index to true and restart the server"}

@@ -136,7 +136,7 @@ func (n node) mailDomain() (d catalog.MailDomain) {
 		},
 	})
 	n.needs("domain", "such as example.org")
-	if d.CatchAll != "" && d.Domain != "" && !address.In(d.CatchAll, d.Domain) {
+	if d.CatchAll != "" && d.Domain != "" && address.Domain(d.CatchAll) != d.Domain {
 		n.fault("use the address of a mailbox in the domain", "the catch-all %s is not in the domain %s", inputerror.Quote(d.CatchAll), d.Domain)
 	}
 	return d

@@ -75,7 +75,7 @@ func (g *WrongKeys) forget(now time.Time) {
 func (g *WrongKeys) ClientAddress(r *http.Request) netip.Addr {
 	at := peer(r)
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for i := len(hops) - 1; i >= 0 && slices.ContainsFunc(g.Proxies, func(p netip.Prefix) bool { return p.Contains(at) }); i-- {
+	for i := len(hops) - 1; i >= 0 && g.trusts(at); i-- {
 		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
 		if err != nil {
 			break
@@ -88,6 +88,13 @@ func (g *WrongKeys) ClientAddress(r *http.Request) netip.Addr {
 		}
 	}
 	return at
+}
+
+// IsProxied reports whether a request comes from a trusted proxy.
+func (g *WrongKeys) IsProxied(r *http.Request) bool { return g.trusts(peer(r)) }
+
+func (g *WrongKeys) trusts(at netip.Addr) bool {
+	return slices.ContainsFunc(g.Proxies, func(p netip.Prefix) bool { return p.Contains(at) })
 }
 
 // peer returns the remote address of the connection.

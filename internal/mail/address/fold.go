@@ -33,9 +33,6 @@ func fold(normal string) string {
 	return norm.NFC.String(strings.ToLower(norm.NFC.String(normal[:at]))) + "@" + domain
 }
 
-// In reports whether a normal address is in a domain, which is in lower case and in ASCII.
-func In(normal, domain string) bool { return Domain(normal) == domain }
-
 // Domain returns the domain of a normal address in ASCII. A domain that cannot be converted stays as it is.
 func Domain(normal string) string {
 	domain := normal[strings.LastIndexByte(normal, '@')+1:]

@@ -38,7 +38,7 @@ var (
 	ErrUnknown = errors.New("nobody has a mailbox with this address")
 	// ErrNotHere says that no account has the address. Another server may have it.
 	ErrNotHere = errors.New("nobody has a mailbox with this address here")
-	// ErrForeign says that the domain of the address is none of this server. Its chain has ErrNotHere.
+	// ErrForeign says that this server receives no mail for the domain of the address. Its chain has ErrNotHere.
 	ErrForeign = foreignError{}
 )
 
