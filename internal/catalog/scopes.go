@@ -10,12 +10,29 @@ import (
 	"fanfare.dev/fanfare/internal/inputerror"
 )
 
-// A Principal is the identity behind a key.
+// A Principal is who sent a request: a key, or a person who signed in with OpenID Connect.
 type Principal struct {
-	KeyID   string // key-1, ...; may be logged
-	Name    string // what the key was made for
+	KeyID   string // key-1, ...; may be logged; "" for a person
+	Name    string // purpose of the key, or name of the person
+	Owner   string // person who owns the key, such as a mail address; for a person, the verified mail address; "" if unknown
+	Issuer  string // of OpenID Connect; "" for a key
+	Subject string // person, as the issuer knows them; "" for a key
 	Service string // the only service that it may access; "" for all services
 	Scopes  Scopes // what it may do there
+}
+
+// Identities returns the texts that identify a principal. Two principals with a common text are the same person.
+func (p Principal) Identities() (all []string) {
+	if p.KeyID != "" {
+		all = append(all, "key "+p.KeyID)
+	}
+	if p.Issuer != "" {
+		all = append(all, "person "+p.Issuer+" "+p.Subject)
+	}
+	if p.Owner != "" {
+		all = append(all, "owner "+strings.ToLower(p.Owner))
+	}
+	return all
 }
 
 // Operator reports whether the key may do everything.
