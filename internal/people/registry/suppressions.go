@@ -345,7 +345,7 @@ const suppressionPageRows = 1000
 // Suppressions returns a page of the list after a cursor (nil: from the start), the latest first,
 // and the start of the next page, nil at the end.
 func (r *Registry) Suppressions(ctx context.Context, f suppression.Filter, after *suppression.Cursor, limit int) (page []suppression.Suppression, next *suppression.Cursor, err error) {
-	all, err := r.selectSuppressions(f, after)
+	all, err := r.selectSuppressions(f, after, limit+1)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -363,21 +363,21 @@ func (r *Registry) Suppressions(ctx context.Context, f suppression.Filter, after
 
 // EachSuppression visits the whole list as it is at the start, the latest first.
 func (r *Registry) EachSuppression(ctx context.Context, f suppression.Filter, visit func(*suppression.Suppression) error) error {
-	all, err := r.selectSuppressions(f, nil)
+	all, err := r.selectSuppressions(f, nil, 0)
 	if err != nil {
 		return err
 	}
 	return r.readSuppressions(ctx, all, visit)
 }
 
-// selectSuppressions returns the records in memory that match a filter, after a cursor, in the
-// order of the list.
-func (r *Registry) selectSuppressions(f suppression.Filter, after *suppression.Cursor) ([]suppression.Record, error) {
+// selectSuppressions returns the first records in memory that match a filter, after a cursor, in the
+// order of the list: at most limit, or all with 0.
+func (r *Registry) selectSuppressions(f suppression.Filter, after *suppression.Cursor, limit int) ([]suppression.Record, error) {
 	service, err := r.suppressionService(f.Service)
 	if err != nil {
 		return nil, err
 	}
-	return r.suppressions.Select(service, f.Reason, after, r.opt.Now().UnixNano()), nil
+	return r.suppressions.Select(service, f.Reason, after, r.opt.Now().UnixNano(), limit), nil
 }
 
 // readSuppressions completes records from the store and visits them.

@@ -92,20 +92,32 @@ func (l *List) CountByReason() map[string]int {
 	return counts
 }
 
-// Select returns the records in memory of a service with a reason ("": any) after a cursor, in the
-// order of the list.
-func (l *List) Select(service uint32, reason string, after *Cursor, now int64) (all []Record) {
+// Select returns the first records in memory of a service with a reason ("": any) after a cursor, in the order of the list: at most limit, or all with 0.
+func (l *List) Select(service uint32, reason string, after *Cursor, now int64, limit int) (all []Record) {
+	trim := func() {
+		slices.SortFunc(all, func(a, b Record) int { return later(&a, &b) })
+		if limit > 0 && len(all) > limit {
+			all = all[:limit]
+		}
+	}
+	var last *Record // later ones are not among the first
 	l.mu.RLock()
 	for key, s := range l.all {
 		if key.Service != service || reason != "" && reason != s.Reason || s.Until != 0 && s.Until <= now {
 			continue
 		}
-		if record := key.Record(s); after == nil || after.isBefore(&record) {
-			all = append(all, record)
+		record := key.Record(s)
+		if after != nil && !after.isBefore(&record) || last != nil && later(last, &record) < 0 {
+			continue
+		}
+		if all = append(all, record); limit > 0 && len(all) == 2*limit {
+			trim()
+			kept := all[limit-1]
+			last = &kept
 		}
 	}
 	l.mu.RUnlock()
-	slices.SortFunc(all, func(a, b Record) int { return later(&a, &b) })
+	trim()
 	return all
 }
 
