@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fanfare.dev/fanfare/internal/bench/console"
 	"fanfare.dev/fanfare/internal/bench/delivery"
 	"fanfare.dev/fanfare/internal/bench/harness"
 	"fanfare.dev/fanfare/internal/bench/intake"
@@ -61,6 +62,7 @@ func Experiments() []harness.Experiment {
 		{ID: "F1m", Run: delivery.RunFailingDestinations(false), Shows: "F1 by email, for the domains behind one relay"},
 		{ID: "H1", Run: pipeline.RunBroadcastHistory, Shows: "ten broadcasts to 1,000,000 people, then 1,000 random histories and traces: p99 of a history"},
 		{ID: "H2", Run: pipeline.RunSingleHistory, Shows: "10,000,000 events to one person each, then 1,000 random histories and traces: p99 of a history"},
+		{ID: "W1", Run: console.RunLists, Published: report.Published{Text: "goal p95 300 ms"}, Shows: "the web console with 10,000,000 deliveries, 1,000,000 subscribers, 200,010 events and 100,000 suppressions: the requests of each page, and each list at its beginning and at 10, 50 and 99 %; the p95 of the slowest"},
 		{ID: "RB1", Run: delivery.RunReturns, Shows: "100,000 bounces arrive by email at 2,000/s during a broadcast to 500,000: each counts once, and no suppressed address gets an email more than 1 s after its bounce"},
 		{ID: "K1", Run: nodes.RunLinks, NeedsDB: true, Shows: "N1 through one server, one node, three nodes, and a leader for which one, two and three other nodes deliver: rates, and the CPU time of each process per email"},
 		{ID: "K2", Run: nodes.RunSlowRelay, NeedsDB: true, Shows: "the broadcast of N2 and N3 to a next hop that replies after 250 ms, 500 connections for each of one to three nodes that deliver: the rate by the number of nodes"},

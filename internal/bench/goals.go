@@ -28,6 +28,7 @@ var goals = map[string][]report.Goal{
 	"F1m": {{Of: "ratio", AtLeast: 0.95}},
 	"H1":  {{Of: "value", AtMost: 50}},
 	"H2":  {{Of: "value", AtMost: 50}},
+	"W1":  {{Of: "value", AtMost: 300}},
 	"RB1": {{Of: "value", AtLeast: 2000}},
 	"J1":  {{Of: "value", AtLeast: 29_924}},
 	"J2":  {{Of: "value", AtLeast: 65}},
