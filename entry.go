@@ -114,6 +114,7 @@ type MatchResult struct {
 // Progress is the stored progress of a broadcast.
 type Progress struct {
 	Counts    Counts
+	Reasons   Reasons
 	First     time.Time
 	Last      time.Time
 	Completed time.Time // zero while deliveries are open

@@ -99,6 +99,7 @@ type Broadcast struct {
 	Expires   time.Time       `json:"expires,omitzero"`    // no message is sent after this time
 	Messages  int64           `json:"messages"`            // members of its manifests, one per address and channel
 	Counts    Counts          `json:"deliveries"`
+	Reasons   Reasons         `json:"reasons,omitempty"`         // why deliveries will not reach their recipients; omitted in lists
 	PerSecond float64         `json:"rate_per_second,omitempty"` // deliveries settled per second, over the last ten seconds
 	End       time.Time       `json:"estimated_end,omitzero"`    // of a running broadcast: expected time of the last outcome at this rate
 	Waits     []Waiting       `json:"waits,omitempty"`           // what open deliveries wait for, other than their next attempts

@@ -66,6 +66,7 @@ func (c *Client) Broadcasts(ctx context.Context, limit int) ([]fanfare.Broadcast
 type DeliveryQuery struct {
 	Recipient string // address or subscriber; the counts then include only this recipient
 	State     string // only deliveries in this state
+	Reason    string // only deliveries that will not reach their recipients for this reason
 	Cursor    string // Next of the previous page
 	Limit     int    // 1 to 1000; 0 is 100
 }
@@ -73,7 +74,7 @@ type DeliveryQuery struct {
 // Deliveries returns the deliveries of an event.
 func (c *Client) Deliveries(ctx context.Context, event string, q DeliveryQuery) (DeliveryPage, error) {
 	values := url.Values{}
-	for name, value := range map[string]string{"recipient": q.Recipient, "state": q.State, "cursor": q.Cursor} {
+	for name, value := range map[string]string{"recipient": q.Recipient, "state": q.State, "reason": q.Reason, "cursor": q.Cursor} {
 		if value != "" {
 			values.Set(name, value)
 		}

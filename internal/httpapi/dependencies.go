@@ -146,12 +146,12 @@ type Reports interface {
 	Status(ctx context.Context) (wire.Status, error)
 	FindEvent(ctx context.Context, service, id string) (fanfare.EventRef, error)
 	Broadcast(ctx context.Context, ref fanfare.EventRef) (fanfare.Broadcast, error)
-	Broadcasts(ctx context.Context, p report.Pick) (page []fanfare.Broadcast, next string, err error)
+	Broadcasts(ctx context.Context, p report.Pick) (report.Page[fanfare.Broadcast], error)
 	Delivery(ctx context.Context, ref fanfare.DeliveryRef) (fanfare.Delivery, error)
-	Deliveries(ctx context.Context, ref fanfare.EventRef, state, after string, limit int) (page []fanfare.Delivery, next string, err error)
+	PickDeliveries(ctx context.Context, ref fanfare.EventRef, p *report.DeliveryPick) (report.Page[fanfare.Delivery], error)
 	DeliveryOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Delivery, error)
 	WaitingOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Gathering, error)
-	History(ctx context.Context, places []fanfare.RowID, p report.Pick) (page []fanfare.Delivery, next string, err error)
+	History(ctx context.Context, places []fanfare.RowID, p report.Pick) (report.Page[fanfare.Delivery], error)
 }
 
 // Rates reads the values of the minutes from since until before until, in steps.

@@ -275,16 +275,16 @@ func (w *world) Broadcast(_ context.Context, ref fanfare.EventRef) (fanfare.Broa
 	return b, nil
 }
 
-func (w *world) Broadcasts(_ context.Context, p report.Pick) ([]fanfare.Broadcast, string, error) {
-	return []fanfare.Broadcast{{Event: "evt-1", Service: p.Service, Messages: int64(p.Limit)}}, "", nil
+func (w *world) Broadcasts(_ context.Context, p report.Pick) (report.Page[fanfare.Broadcast], error) {
+	return report.Page[fanfare.Broadcast]{List: []fanfare.Broadcast{{Event: "evt-1", Service: p.Service, Messages: int64(p.Limit)}}}, nil
 }
 
 func (w *world) Delivery(_ context.Context, ref fanfare.DeliveryRef) (fanfare.Delivery, error) {
 	return fanfare.Delivery{ID: ref.String(), Service: "other"}, nil
 }
 
-func (w *world) Deliveries(_ context.Context, ref fanfare.EventRef, state, after string, limit int) ([]fanfare.Delivery, string, error) {
-	return []fanfare.Delivery{{ID: "dlv-" + after, State: state}}, "next-cursor", nil
+func (w *world) PickDeliveries(_ context.Context, _ fanfare.EventRef, p *report.DeliveryPick) (report.Page[fanfare.Delivery], error) {
+	return report.Page[fanfare.Delivery]{List: []fanfare.Delivery{{ID: "dlv-" + p.After, State: p.State}}, Next: "next-cursor"}, nil
 }
 
 func (w *world) WaitingOf(context.Context, fanfare.EventRef, string) ([]fanfare.Gathering, error) {
@@ -295,8 +295,8 @@ func (w *world) DeliveryOf(_ context.Context, ref fanfare.EventRef, recipient st
 	return []fanfare.Delivery{{ID: "dlv-1", Address: recipient}}, nil
 }
 
-func (w *world) History(_ context.Context, places []fanfare.RowID, p report.Pick) ([]fanfare.Delivery, string, error) {
-	return nil, "", nil
+func (w *world) History(_ context.Context, places []fanfare.RowID, p report.Pick) (report.Page[fanfare.Delivery], error) {
+	return report.Page[fanfare.Delivery]{}, nil
 }
 
 func (w *world) control(what string) func(context.Context, fanfare.Scope, string) error {

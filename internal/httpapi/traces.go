@@ -23,6 +23,7 @@ type deliveriesOf struct {
 	OneEvent
 	Recipient string `query:"recipient" doc:"only deliveries to this address or subscriber"`
 	State     string `query:"state" enum:"pending,deferred,accepted,delivered,failed,expired,cancelled,suppressed" doc:"only deliveries in this state"`
+	Reason    string `query:"reason" maxLength:"200" doc:"only deliveries that failed, expired, were cancelled or were suppressed for this reason, as in the reasons of the event"`
 	Cursor    string `query:"cursor" maxLength:"600" doc:"the value of next from the previous page, with the same filters; default: the first page"`
 	Limit     int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"maximum number of entries per page"`
 }
@@ -64,7 +65,7 @@ func (a *API) traceRoutes() {
 	get := func(id, path, summary string) huma.Operation {
 		return huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Tags: []string{"traces"}, Summary: summary}
 	}
-	const short = "Later pages do not contain new entries, and no entry is on two pages. A page can have fewer entries than limit even if more follow; next is then set."
+	const short = "Later pages do not contain new entries, and no entry is on two pages. A search with a filter ends after a time: the page can then have fewer entries than limit, and has searched_until and next, which continues the search."
 	read(a, get("get-event", "/v1/events/{id}", "Get the stages and counts of an event"), mayRead,
 		func(ctx context.Context, c caller, in *OneEvent) (fanfare.Broadcast, error) {
 			_, b, err := a.event(ctx, c, in.ID)
@@ -76,13 +77,13 @@ func (a *API) traceRoutes() {
 	events := get("list-events", "/v1/events", "List the events, the newest first")
 	events.Description = "An event appears in the list after its match. " + short
 	read(a, events, mayRead, func(ctx context.Context, c caller, in *broadcastsBy) (page wire.Events, err error) {
-		page.Events, page.Next, err = a.broadcasts(ctx, c, "events", in)
+		page.Events, page.Next, page.SearchedUntil, err = a.broadcasts(ctx, c, "events", in)
 		return page, err
 	})
 	broadcasts := get("list-broadcasts", "/v1/broadcasts", "List the broadcasts, the newest first")
 	broadcasts.Description = short
 	read(a, broadcasts, mayRead, func(ctx context.Context, c caller, in *broadcastsBy) (page wire.Broadcasts, err error) {
-		page.Broadcasts, page.Next, err = a.broadcasts(ctx, c, "broadcasts", in)
+		page.Broadcasts, page.Next, page.SearchedUntil, err = a.broadcasts(ctx, c, "broadcasts", in)
 		return page, err
 	})
 	history := get("list-history", "/v1/subscribers/{subscriber}/deliveries", "List the deliveries to one subscriber, the newest first")
@@ -91,15 +92,15 @@ func (a *API) traceRoutes() {
 }
 
 // broadcasts reads a page of a list of broadcasts.
-func (a *API) broadcasts(ctx context.Context, c caller, list string, in *broadcastsBy) (page []fanfare.Broadcast, next string, err error) {
-	l := in.listing(list, c.service, in.State, in.Lane, in.Kind)
+func (a *API) broadcasts(ctx context.Context, c caller, name string, in *broadcastsBy) (list []fanfare.Broadcast, next string, searched *time.Time, err error) {
+	l := in.listing(name, c.service, in.State, in.Lane, in.Kind)
 	p := in.pick(c.service)
 	p.State, p.Lane, p.Kind = in.State, in.Lane, in.Kind
 	if p.After, err = l.key(in.Cursor); err != nil {
-		return nil, "", err
+		return nil, "", nil, err
 	}
-	page, next, err = a.deps.Reports.Broadcasts(ctx, p)
-	return orEmpty(page), l.next(next), err
+	page, err := a.deps.Reports.Broadcasts(ctx, p)
+	return orEmpty(page.List), l.next(page.Next), timeOrNil(page.SearchedUntil), err
 }
 
 func (a *API) history(ctx context.Context, c caller, in *historyOf) (page wire.DeliveryPage, err error) {
@@ -117,8 +118,8 @@ func (a *API) history(ctx context.Context, c caller, in *historyOf) (page wire.D
 	if p.After, err = l.key(in.Cursor); err != nil {
 		return page, err
 	}
-	list, next, err := a.deps.Reports.History(ctx, places, p)
-	return wire.DeliveryPage{Deliveries: orEmpty(list), Next: l.next(next)}, err
+	list, err := a.deps.Reports.History(ctx, places, p)
+	return wire.DeliveryPage{Deliveries: orEmpty(list.List), Next: l.next(list.Next), SearchedUntil: timeOrNil(list.SearchedUntil)}, err
 }
 
 func (a *API) deliveries(ctx context.Context, c caller, in *deliveriesOf) (page wire.DeliveryPage, err error) {
@@ -132,12 +133,16 @@ func (a *API) deliveries(ctx context.Context, c caller, in *deliveriesOf) (page 
 		}
 	} else {
 		l := listingOf("deliveries", ref.String(), in.State)
+		if in.Reason != "" {
+			l = listingOf("deliveries", ref.String(), in.State, in.Reason)
+		}
 		after, bad := l.key(in.Cursor)
 		if bad != nil {
 			return page, bad
 		}
-		page.Deliveries, page.Next, err = a.deps.Reports.Deliveries(ctx, ref, in.State, after, in.Limit)
-		page.Next = l.next(page.Next)
+		var list report.Page[fanfare.Delivery]
+		list, err = a.deps.Reports.PickDeliveries(ctx, ref, &report.DeliveryPick{State: in.State, Reason: in.Reason, After: after, Limit: in.Limit})
+		page.Deliveries, page.Next, page.Searched = list.List, l.next(list.Next), list.Searched
 	}
 	page.Deliveries = orEmpty(page.Deliveries)
 	return page, err
@@ -185,6 +190,14 @@ func (a *API) event(ctx context.Context, c caller, id string) (fanfare.EventRef,
 		return ref, fanfare.Broadcast{}, err
 	}
 	return ref, b, nil
+}
+
+// timeOrNil returns nil for the zero time.
+func timeOrNil(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &at
 }
 
 // orEmpty returns a list that is encoded as [] and not as null.

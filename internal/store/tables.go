@@ -93,7 +93,7 @@ func DayTables() []Table {
 		{"manifests", columns("id int, members blob"), 1, ""},
 		{"frozen", columns("id int, seq int"), 1, ""},
 		{"attempts", columns("manifest int, position int, attempt int, state int, code int, at int, next_at int, text text, relay text, address text"), 3, ""},
-		{"completions", columns("seq int, counts text, first_at int, last_at int, completed_at int"), 1, ""},
+		{"completions", columns("seq int, counts text, first_at int, last_at int, completed_at int, reasons text"), 1, ""},
 		{"switches", columns("seq int, channel int, state text, reason text, at int"), 2, ""},
 		{"due", columns("due_at int, manifest int, first int, attempt int, channel int, lane int, positions blob, why int, destination text"), 4, ""},
 		{"held", columns("id int, batch text"), 1, ""},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"time"
 
@@ -14,33 +13,48 @@ import (
 // errEnough ends a walk through the history.
 var errEnough = errors.New("the callback stopped the iteration")
 
-// History returns deliveries of a person, the newest event first. A person has a row id for each address. next is the cursor
-// of the next page, "" at the end.
-func (t *Traces) History(ctx context.Context, places []fanfare.RowID, p Pick) (list []fanfare.Delivery, next string, err error) {
-	list = []fanfare.Delivery{}
-	err = t.eachPicked(ctx, places, &p, func(d *fanfare.Delivery) error {
+// History returns deliveries of a person, the newest event first. A person has a row id for each address. A search with a filter ends after a time.
+func (t *Traces) History(ctx context.Context, places []fanfare.RowID, p Pick) (page Page[fanfare.Delivery], err error) {
+	page.List = []fanfare.Delivery{}
+	over := t.budget()
+	err = t.eachPicked(ctx, places, &p, func(b *fanfare.Broadcast, d *fanfare.Delivery) error {
 		switch {
-		case p.Channel != "" && d.Channel != p.Channel, p.State != "" && d.State != p.State:
-			return nil
-		case len(list) == p.Limit:
-			next = list[len(list)-1].ID
+		case d == nil || p.Channel != "" && d.Channel != p.Channel || p.State != "" && d.State != p.State:
+			if !over() {
+				return nil
+			}
+			page.SearchedUntil = b.Stages.Kept
+			if d != nil {
+				page.Next = d.ID
+			} else if ref, ok := fanfare.ParseEventRef(b.Event); ok { // the deliveries of this event are not in the list
+				page.Next = fanfare.DeliveryRef{Day: ref.Day, Manifest: fanfare.NewManifestID(ref.Seq, 0)}.String()
+			}
+			return errEnough
+		case len(page.List) == p.Limit:
+			page.Next = page.List[len(page.List)-1].ID
 			return errEnough
 		}
-		list = append(list, *d)
+		page.List = append(page.List, *d)
 		return nil
 	})
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	return list, next, err
+	return page, err
 }
 
 // EachDelivery visits all deliveries of a person, the newest first. It stops at an error of visit and returns it.
 func (t *Traces) EachDelivery(ctx context.Context, service string, places []fanfare.RowID, visit func(*fanfare.Delivery) error) error {
-	return t.eachPicked(ctx, places, &Pick{Service: service}, visit)
+	return t.eachPicked(ctx, places, &Pick{Service: service}, func(_ *fanfare.Broadcast, d *fanfare.Delivery) error {
+		if d == nil {
+			return nil
+		}
+		return visit(d)
+	})
 }
 
-func (t *Traces) eachPicked(ctx context.Context, places []fanfare.RowID, p *Pick, visit func(*fanfare.Delivery) error) error {
+// eachPicked visits the deliveries of a person and, with nil, the broadcasts that are not wanted.
+func (t *Traces) eachPicked(ctx context.Context, places []fanfare.RowID, p *Pick, visit func(*fanfare.Broadcast, *fanfare.Delivery) error) error {
 	days, err := t.Store.Days(ctx)
 	if err != nil {
 		return err
@@ -67,7 +81,7 @@ type occasion struct {
 	place fanfare.RowID
 }
 
-func (t *Traces) eachOfDay(ctx context.Context, day fanfare.Day, places []fanfare.RowID, p *Pick, visit func(*fanfare.Delivery) error) error {
+func (t *Traces) eachOfDay(ctx context.Context, day fanfare.Day, places []fanfare.RowID, p *Pick, visit func(*fanfare.Broadcast, *fanfare.Delivery) error) error {
 	last, paging := fanfare.ParseDeliveryRef(p.After)
 	paging = paging && last.Day == day
 	skip := paging // until the last delivery of the previous page
@@ -95,6 +109,12 @@ func (t *Traces) eachOfDay(ctx context.Context, day fanfare.Day, places []fanfar
 			return err
 		}
 		if !p.wants(b) {
+			if paging && o.seq == last.Manifest.Event() {
+				continue // the previous page ended here
+			}
+			if err := visit(b, nil); err != nil {
+				return err
+			}
 			continue
 		}
 		found, err := t.deliveriesOf(ctx, b, ref, o.place)
@@ -106,7 +126,7 @@ func (t *Traces) eachOfDay(ctx context.Context, day fanfare.Day, places []fanfar
 				skip = found[i].ID != p.After
 				continue
 			}
-			if err := visit(&found[i]); err != nil {
+			if err := visit(b, &found[i]); err != nil {
 				return err
 			}
 		}
@@ -143,31 +163,29 @@ func (p *Pick) day(day fanfare.Day) (look, old bool) {
 	return p.Until.IsZero() || day.Time().Before(p.Until), false
 }
 
-// maxLooks is the maximum number of broadcasts that are read for one page. With a filter that matches few broadcasts, a
-// page may be short or empty and still have a next page.
-const maxLooks = 20_000
+const (
+	looksAtOnce = 500                   // broadcasts that are read together
+	seqsAtOnce  = 32 * fanfare.MaxGroup // sequences that are searched for them together
+)
 
-// looksAtOnce is the number of broadcasts that are read together.
-const looksAtOnce = 500
-
-// Broadcasts lists broadcasts, the newest first. next is the cursor of the next page, "" at the end. Broadcasts that begin
-// while a client reads pages come before the pages that were read, so no element comes twice.
-func (t *Traces) Broadcasts(ctx context.Context, p Pick) (list []fanfare.Broadcast, next string, err error) {
-	list, next, err = t.broadcasts(ctx, p)
+// Broadcasts lists broadcasts, the newest first. Broadcasts that begin while a client reads pages come before the pages that were read, so no element comes
+// twice. A search with a filter that matches few broadcasts ends after a time.
+func (t *Traces) Broadcasts(ctx context.Context, p Pick) (page Page[fanfare.Broadcast], err error) {
+	page, err = t.broadcasts(ctx, p)
 	if err == nil {
-		err = t.inboxCounts(ctx, list)
+		err = t.inboxCounts(ctx, page.List)
 	}
-	return list, next, err
+	return page, err
 }
 
-func (t *Traces) broadcasts(ctx context.Context, p Pick) (list []fanfare.Broadcast, next string, err error) {
+func (t *Traces) broadcasts(ctx context.Context, p Pick) (page Page[fanfare.Broadcast], err error) {
 	days, err := t.Store.Days(ctx)
 	if err != nil {
-		return nil, "", err
+		return page, err
 	}
 	after, _ := fanfare.ParseEventRef(p.After) // "" parses to the zero ref, which is not a day
-	list = []fanfare.Broadcast{}
-	looks := 0
+	page.List = []fanfare.Broadcast{}
+	over := t.budget()
 	for _, day := range days {
 		look, old := p.day(day)
 		if old {
@@ -176,45 +194,71 @@ func (t *Traces) broadcasts(ctx context.Context, p Pick) (list []fanfare.Broadca
 		if !look || p.After != "" && day > after.Day {
 			continue
 		}
-		before := fanfare.EventSeq(math.MaxInt64)
+		first, last, err := t.Store.EventRange(ctx, day)
+		if gone(err) {
+			continue
+		}
+		if err != nil {
+			return page, err
+		}
+		before := last + 1
 		if p.After != "" && day == after.Day {
 			before = after.Seq
 		}
-		for {
-			found, err := t.Store.Broadcasts(ctx, day, p.Service, before, looksAtOnce)
+		for before > first {
+			from := max(first, before-min(before, seqsAtOnce))
+			found, err := t.Store.Broadcasts(ctx, day, p.Service, from, before, looksAtOnce)
 			if gone(err) {
 				break
 			}
 			if err != nil {
-				return nil, "", err
+				return page, err
 			}
 			for _, b := range found {
+				if !p.wants(b) || p.State != "" && b.State != p.State && (p.State != isPaused || b.State != running) {
+					continue
+				}
 				ref, ok := fanfare.ParseEventRef(b.Event)
 				if !ok {
 					continue
 				}
-				before = ref.Seq
-				looks++
-				if p.wants(b) && (p.State == "" || b.State == p.State || p.State == isPaused && b.State == running) {
-					if len(list) == p.Limit {
-						return list, list[len(list)-1].Event, nil
-					}
-					now, err := t.soFar(ctx, ref, b)
-					if err != nil && !gone(err) {
-						return nil, "", err
-					}
-					if err == nil && (p.State == "" || now.State == p.State) {
-						list = append(list, *now)
-					}
+				if len(page.List) == p.Limit {
+					page.Next = page.List[len(page.List)-1].Event
+					return page, nil
 				}
-				if looks == maxLooks {
-					return list, b.Event, nil
+				now, err := t.soFar(ctx, ref, b)
+				if err != nil && !gone(err) {
+					return page, err
+				}
+				if err == nil && (p.State == "" || now.State == p.State) {
+					page.List = append(page.List, *now)
 				}
 			}
-			if len(found) < looksAtOnce {
-				break
+			before = from
+			if len(found) == looksAtOnce {
+				ref, _ := fanfare.ParseEventRef(found[looksAtOnce-1].Event)
+				before = ref.Seq
+			}
+			if before > first && over() {
+				page.Next = fanfare.EventRef{Day: day, Seq: before}.String()
+				page.SearchedUntil, err = t.keptAt(ctx, day, before, found)
+				return page, err
 			}
 		}
 	}
-	return list, "", nil
+	return page, nil
+}
+
+// keptAt returns the time of the last of some broadcasts or, if there are none, of one that is soon after a sequence.
+func (t *Traces) keptAt(ctx context.Context, day fanfare.Day, seq fanfare.EventSeq, found []*fanfare.Broadcast) (time.Time, error) {
+	if len(found) == 0 {
+		var err error
+		if found, err = t.Store.Broadcasts(ctx, day, "", seq, seq+seqsAtOnce, 1); err != nil {
+			return time.Time{}, err
+		}
+	}
+	if len(found) == 0 {
+		return (day + 1).Time(), nil
+	}
+	return found[len(found)-1].Stages.Kept, nil
 }

@@ -48,7 +48,7 @@ func TestBroadcastWithAllChannelsPausedIsPaused(t *testing.T) {
 			if err != nil || b.State != test.want || b.Reason != test.reason {
 				t.Errorf("it is %s: %s (%v)", b.State, b.Reason, err)
 			}
-			list, _, err := traces.Broadcasts(t.Context(), Pick{State: test.want, Limit: 10})
+			list, err := pageList(traces.Broadcasts(t.Context(), Pick{State: test.want, Limit: 10}))
 			if err != nil || len(list) != 1 || list[0].State != test.want {
 				t.Errorf("listed: %+v (%v)", list, err)
 			}

@@ -57,11 +57,11 @@ func TestPagesOfBroadcastsKeepTheOrder(t *testing.T) {
 	traces, r := past(t)
 	refs := r.refs()
 	list := func(ctx context.Context, p Pick) (ids []string, next string, err error) {
-		found, next, err := traces.Broadcasts(ctx, p)
-		for _, b := range found {
+		page, err := traces.Broadcasts(ctx, p)
+		for _, b := range page.List {
 			ids = append(ids, b.Event)
 		}
-		return ids, next, err
+		return ids, page.Next, err
 	}
 	middle := r.broadcasts[refs[5]].Stages.Kept
 	for name, test := range map[string]struct {
@@ -89,8 +89,10 @@ func TestPagesOfBroadcastsKeepTheOrder(t *testing.T) {
 		for limit := 1; limit <= len(refs)+1; limit++ {
 			p := test.pick
 			p.Limit = limit
-			if got := paged(t, p, list); !slices.Equal(got, want) {
-				t.Errorf("%s by %d: %v, want %v", name, limit, got, want)
+			for _, traces.Budget = range []time.Duration{0, -1} { // -1: each search is over after its first step
+				if got := paged(t, p, list); !slices.Equal(got, want) {
+					t.Errorf("%s by %d, budget %v: %v, want %v", name, limit, traces.Budget, got, want)
+				}
 			}
 		}
 	}
@@ -98,13 +100,13 @@ func TestPagesOfBroadcastsKeepTheOrder(t *testing.T) {
 
 func TestNewBroadcastsAppearOnNoLaterPage(t *testing.T) {
 	traces, r := past(t)
-	first, next, err := traces.Broadcasts(t.Context(), Pick{Limit: 3})
-	if err != nil || len(first) != 3 {
-		t.Fatal(len(first), err)
+	first, err := traces.Broadcasts(t.Context(), Pick{Limit: 3})
+	if err != nil || len(first.List) != 3 {
+		t.Fatal(len(first.List), err)
 	}
 	late := refOf(2, 99)
 	r.broadcasts[late] = &fanfare.Broadcast{Event: late.String(), Service: "news"}
-	second, _, err := traces.Broadcasts(t.Context(), Pick{Limit: 100, After: next})
+	second, err := pageList(traces.Broadcasts(t.Context(), Pick{Limit: 100, After: first.Next}))
 	if err != nil || len(second) != 9 || slices.ContainsFunc(second, func(b fanfare.Broadcast) bool { return b.Event == late.String() }) {
 		t.Errorf("%d more, %v", len(second), err)
 	}
@@ -114,11 +116,11 @@ func TestPagesOfAHistoryKeepTheOrder(t *testing.T) {
 	traces, r := past(t)
 	places := []fanfare.RowID{fanfare.NewRowID(0, 1), fanfare.NewRowID(0, 2)} // one person with two addresses
 	list := func(ctx context.Context, p Pick) (ids []string, next string, err error) {
-		found, next, err := traces.History(ctx, places, p)
-		for _, d := range found {
+		page, err := traces.History(ctx, places, p)
+		for _, d := range page.List {
 			ids = append(ids, d.ID)
 		}
-		return ids, next, err
+		return ids, page.Next, err
 	}
 	whole, _, err := list(t.Context(), Pick{Limit: 1000})
 	if err != nil || len(whole) < 12 {
@@ -143,9 +145,12 @@ func TestPagesOfAHistoryKeepTheOrder(t *testing.T) {
 				t.Errorf("by %s: %d of %d", name, len(want), len(whole))
 			}
 			p.Limit = limit
-			if got := paged(t, p, list); !slices.Equal(got, want) {
-				t.Errorf("by %s, %d on a page: %v, want %v", name, limit, got, want)
+			for _, traces.Budget = range []time.Duration{0, -1} {
+				if got := paged(t, p, list); !slices.Equal(got, want) {
+					t.Errorf("by %s, %d on a page, budget %v: %v, want %v", name, limit, traces.Budget, got, want)
+				}
 			}
+			traces.Budget = 0
 		}
 	}
 }

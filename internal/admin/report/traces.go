@@ -10,7 +10,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -23,10 +22,14 @@ import (
 type Store interface {
 	Days(ctx context.Context) ([]fanfare.Day, error)
 	Broadcast(ctx context.Context, ref fanfare.EventRef) (*fanfare.Broadcast, error)
-	Broadcasts(ctx context.Context, day fanfare.Day, service string, before fanfare.EventSeq, limit int) ([]*fanfare.Broadcast, error)
+	Broadcasts(ctx context.Context, day fanfare.Day, service string, from, before fanfare.EventSeq, limit int) ([]*fanfare.Broadcast, error)
+	// EventRange returns the lowest and the highest sequence of a day.
+	EventRange(ctx context.Context, day fanfare.Day) (first, last fanfare.EventSeq, err error)
 	Manifests(ctx context.Context, ref fanfare.EventRef) ([]fanfare.Manifest, error)
 	ManifestOf(ctx context.Context, ref fanfare.EventRef, partition int) (*fanfare.Manifest, error)
 	Attempts(ctx context.Context, day fanfare.Day, manifest fanfare.ManifestID, from, to uint32, visit func(*fanfare.Entry) error) error
+	// Unsent returns positions in [from, to) whose deliveries are in a state that has a reason.
+	Unsent(ctx context.Context, day fanfare.Day, manifest fanfare.ManifestID, state fanfare.State, from, to uint32, limit int) ([]uint32, error)
 	// Waits visits the postponed members [from, to) of a manifest, and EventWaits counts those of an event by reason.
 	Waits(ctx context.Context, day fanfare.Day, manifest fanfare.ManifestID, from, to uint32, visit func(position uint32, w fanfare.Waiting)) error
 	EventWaits(ctx context.Context, ref fanfare.EventRef) ([]fanfare.Waiting, error)
@@ -67,6 +70,8 @@ type Traces struct {
 	Pauses   Pauses // nil: no pauses
 	Digests  Digests
 	Inboxes  Inboxes // nil: no mailboxes
+
+	Budget time.Duration // time for which a list searches; 0: defaultBudget
 }
 
 // FindEvent finds an event by its public id, or the newest of a service by the id of the CloudEvent.
@@ -139,71 +144,6 @@ func (t *Traces) Delivery(ctx context.Context, ref fanfare.DeliveryRef) (fanfare
 		return fanfare.Delivery{}, err
 	}
 	return found[0], nil
-}
-
-// Deliveries returns a page of the deliveries of an event in one state, or in all (""), in the order of its manifests. after
-// is the cursor, "" at the start; next is that of the next page, "" at the end.
-func (t *Traces) Deliveries(ctx context.Context, ref fanfare.EventRef, state, after string, limit int) (page []fanfare.Delivery, next string, err error) {
-	b, err := t.broadcast(ctx, ref)
-	if err != nil || b.State == queued {
-		return []fanfare.Delivery{}, "", err
-	}
-	first, position, err := parseCursor(after, ref.Seq)
-	if err != nil {
-		return nil, "", err
-	}
-	manifests, err := t.Store.Manifests(ctx, ref)
-	if err != nil {
-		return nil, "", err
-	}
-	page = []fanfare.Delivery{}
-	for i := range manifests {
-		m := &manifests[i]
-		if m.ID < first {
-			continue
-		}
-		if m.ID > first {
-			position = 0
-		}
-		for size := uint32(m.Members()); position < size; {
-			to := min(position+chunk, size)
-			found, err := t.deliveries(ctx, b, ref.Day, m, position, to)
-			if err != nil {
-				return nil, "", err
-			}
-			for j := range found {
-				if state != "" && found[j].State != state {
-					continue
-				}
-				if len(page) == limit {
-					return page, cursor(m.ID, position+uint32(j)), nil
-				}
-				page = append(page, found[j])
-			}
-			position = to
-		}
-	}
-	return page, "", nil
-}
-
-// chunk is the number of deliveries that are read together.
-const chunk = 500
-
-func cursor(m fanfare.ManifestID, position uint32) string {
-	return strconv.FormatUint(uint64(m), 16) + "-" + strconv.FormatUint(uint64(position), 16)
-}
-
-func parseCursor(s string, seq fanfare.EventSeq) (fanfare.ManifestID, uint32, error) {
-	if s == "" {
-		return fanfare.NewManifestID(seq, 0), 0, nil
-	}
-	a, b, _ := strings.Cut(s, "-")
-	m, err1 := strconv.ParseUint(a, 16, 64)
-	p, err2 := strconv.ParseUint(b, 16, 32)
-	if err1 != nil || err2 != nil || fanfare.ManifestID(m).Event() != seq {
-		return 0, 0, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/cursor", Message: "the cursor is not from this list", Hint: "use the value of next from the previous page, or omit the cursor"}
-	}
-	return fanfare.ManifestID(m), uint32(p), nil
 }
 
 // DeliveryOf returns the deliveries of an event to one recipient, one for each channel and address, and the digests that

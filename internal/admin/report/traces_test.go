@@ -38,7 +38,8 @@ func TestPagesCoverEveryDeliveryOnce(t *testing.T) {
 		after := ""
 		for {
 			limit := rapid.IntRange(1, 2000).Draw(t, "limit")
-			page, next, err := traces.Deliveries(context.Background(), ref, state, after, limit)
+			found, err := traces.PickDeliveries(context.Background(), ref, &DeliveryPick{State: state, After: after, Limit: limit})
+			page, next := found.List, found.Next
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +68,7 @@ func TestDeliveryHasAllDetails(t *testing.T) {
 		{Delivery: delivery, Attempt: 1, State: fanfare.Deferred, Code: 451, Text: "later", Relay: "relay:25", Address: "old@example.org", At: noon, NextAt: noon.Add(time.Minute)},
 		{Delivery: delivery, Attempt: 2, State: fanfare.Accepted, Code: 250, Text: "queued as 17", Relay: "relay:25", Address: "sent@example.org", At: noon.Add(time.Minute)},
 	}
-	page, _, err := traces.Deliveries(t.Context(), ref, "", "", 10)
+	page, _, err := traces.Deliveries(t.Context(), ref, "", 10)
 	if err != nil || len(page) != 2 {
 		t.Fatalf("%d deliveries, %v", len(page), err)
 	}
@@ -95,12 +96,12 @@ func TestForeignCursorIsRefused(t *testing.T) {
 	ref := refOf(0, 5)
 	traces, _ := newTraces(map[fanfare.EventRef][]int{ref: {3, 3}, refOf(0, 6): {3}})
 	for _, after := range []string{"x", "-", "1-", "-1", "1-1", cursor(fanfare.NewManifestID(refOf(0, 6).Seq, 0), 0), cursor(fanfare.NewManifestID(ref.Seq, 0), 0) + "f00000000", "ffffffffffffffffff-1"} {
-		if page, next, err := traces.Deliveries(t.Context(), ref, "", after, 10); fanfare.CodeOf(err) != fanfare.Invalid {
+		if page, next, err := traces.Deliveries(t.Context(), ref, after, 10); fanfare.CodeOf(err) != fanfare.Invalid {
 			t.Errorf("%q: got %d deliveries, %q, %v", after, len(page), next, err)
 		}
 	}
 	behind := cursor(fanfare.NewManifestID(ref.Seq, 63), 7)
-	if page, next, err := traces.Deliveries(t.Context(), ref, "", behind, 10); err != nil || len(page) != 0 || next != "" {
+	if page, next, err := traces.Deliveries(t.Context(), ref, behind, 10); err != nil || len(page) != 0 || next != "" {
 		t.Errorf("behind the end: %d deliveries, %q, %v", len(page), next, err)
 	}
 }
@@ -118,7 +119,7 @@ func TestUnmatchedEventIsQueued(t *testing.T) {
 	if found, err := traces.FindEvent(t.Context(), "news", ref.String()); err != nil || found != ref {
 		t.Errorf("found %v, %v", found, err)
 	}
-	if page, next, err := traces.Deliveries(t.Context(), ref, "", "", 10); err != nil || page == nil || len(page) != 0 || next != "" {
+	if page, next, err := traces.Deliveries(t.Context(), ref, "", 10); err != nil || page == nil || len(page) != 0 || next != "" {
 		t.Errorf("deliveries %v, %q, %v", page, next, err)
 	}
 	if list, err := traces.DeliveryOf(t.Context(), ref, "1@example.org"); err != nil || len(list) != 0 {
@@ -187,7 +188,7 @@ func TestRunningBroadcastHasTheCountsOfTheRecorder(t *testing.T) {
 	if err != nil || b.Counts != progress.Counts || !b.Stages.First.Equal(noon) || !b.Stages.Last.Equal(noon.Add(time.Second)) {
 		t.Errorf("got %+v, %v", b, err)
 	}
-	if list, _, err := traces.Broadcasts(t.Context(), Pick{Limit: 10}); err != nil || len(list) != 1 || list[0].Counts != progress.Counts {
+	if list, err := pageList(traces.Broadcasts(t.Context(), Pick{Limit: 10})); err != nil || len(list) != 1 || list[0].Counts != progress.Counts {
 		t.Errorf("list %+v, %v", list, err)
 	}
 }
@@ -215,7 +216,7 @@ func TestBroadcastIsConsistent(t *testing.T) {
 			for state, n := range map[string]int{"": 1, "running": c.running} {
 				traces, r := newTraces(map[fanfare.EventRef][]int{ref: {4}})
 				r.completes, r.looks = c.completes, 1 // the list was the first
-				list, _, err := traces.Broadcasts(t.Context(), Pick{State: state, Limit: 10})
+				list, err := pageList(traces.Broadcasts(t.Context(), Pick{State: state, Limit: 10}))
 				if err != nil || len(list) != n || n > 0 && (list[0].Counts != c.counts || list[0].State != c.state) {
 					t.Errorf("listed with the state %q: %+v, %v", state, list, err)
 				}
@@ -246,7 +247,8 @@ func TestHistoryIsSortedAcrossDays(t *testing.T) {
 		}
 	}
 	for limit := 1; limit < len(want)+3; limit++ {
-		list, next, err := traces.History(t.Context(), []fanfare.RowID{person}, Pick{Service: "news", Limit: limit})
+		found, err := traces.History(t.Context(), []fanfare.RowID{person}, Pick{Service: "news", Limit: limit})
+		list, next := found.List, found.Next
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +262,7 @@ func TestHistoryIsSortedAcrossDays(t *testing.T) {
 		if !slices.Equal(got, want[:min(limit, len(want))]) {
 			t.Errorf("the newest %d are %v, want %v", limit, got, want[:min(limit, len(want))])
 		}
-		listed, _, err := traces.Broadcasts(t.Context(), Pick{Service: "news", Limit: limit})
+		listed, err := pageList(traces.Broadcasts(t.Context(), Pick{Service: "news", Limit: limit}))
 		if err != nil || len(listed) != min(limit, 11) {
 			t.Errorf("a list of %d has %d broadcasts, %v", limit, len(listed), err)
 		}

@@ -48,7 +48,7 @@ func TestOpenDeliveriesNameTheirWait(t *testing.T) {
 				at(1): {For: "quiet_hours", Until: noon}, // it is settled by now
 				at(2): {For: "destination_suspended", Until: noon, Destination: "a.example"},
 			}
-			list, _, err := traces.Deliveries(t.Context(), ref, "", "", 10)
+			list, _, err := traces.Deliveries(t.Context(), ref, "", 10)
 			if err != nil || len(list) != 4 {
 				t.Fatal(list, err)
 			}

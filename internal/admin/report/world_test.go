@@ -50,18 +50,42 @@ func (r *record) Broadcast(_ context.Context, ref fanfare.EventRef) (*fanfare.Br
 	return &copied, nil
 }
 
-func (r *record) Broadcasts(_ context.Context, day fanfare.Day, service string, before fanfare.EventSeq, limit int) ([]*fanfare.Broadcast, error) {
+func (r *record) Broadcasts(_ context.Context, day fanfare.Day, service string, from, before fanfare.EventSeq, limit int) ([]*fanfare.Broadcast, error) {
 	if !r.has(day) {
 		return nil, notFound
 	}
 	var list []*fanfare.Broadcast
 	for _, ref := range r.refs() {
-		if b := r.broadcasts[ref]; ref.Day == day && ref.Seq < before && (service == "" || b.Service == service) && len(list) < limit {
+		if b := r.broadcasts[ref]; ref.Day == day && ref.Seq >= from && ref.Seq < before && (service == "" || b.Service == service) && len(list) < limit {
 			copied := *b
 			list = append(list, &copied)
 		}
 	}
 	return list, nil
+}
+
+func (r *record) EventRange(_ context.Context, day fanfare.Day) (first, last fanfare.EventSeq, err error) {
+	if !r.has(day) {
+		return 0, 0, notFound
+	}
+	for _, ref := range r.refs() { // newest first
+		if ref.Day == day {
+			first, last = ref.Seq, max(last, ref.Seq)
+		}
+	}
+	return first, last, nil
+}
+
+func (r *record) Unsent(_ context.Context, day fanfare.Day, manifest fanfare.ManifestID, state fanfare.State, from, to uint32, limit int) (positions []uint32, err error) {
+	for i := range r.attempts {
+		d := r.attempts[i].Delivery
+		if d.Day == day && d.Manifest == manifest && d.Position >= from && d.Position < to && r.attempts[i].State == state {
+			positions = append(positions, d.Position)
+		}
+	}
+	slices.Sort(positions)
+	positions = slices.Compact(positions)
+	return positions[:min(limit, len(positions))], nil
 }
 
 // refs lists all events, newest first.
@@ -237,3 +261,6 @@ func newTraces(sizes map[fanfare.EventRef][]int) (*Traces, *record) {
 	slices.SortFunc(r.days, func(a, b fanfare.Day) int { return cmp.Compare(b, a) })
 	return &Traces{Store: r, Registry: phonebook{}, Progress: counts{}, Queue: waiting{}}, r
 }
+
+// pageList returns the elements of a page.
+func pageList[T any](page Page[T], err error) ([]T, error) { return page.List, err }

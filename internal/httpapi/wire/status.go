@@ -203,24 +203,28 @@ type Paused struct {
 	Since  time.Time     `json:"since"`
 }
 
-// DeliveryPage is a page of the deliveries of an event.
+// DeliveryPage is a page of the deliveries of an event or of a person.
 type DeliveryPage struct {
-	Deliveries []fanfare.Delivery `json:"deliveries"`
-	Next       string             `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
+	Deliveries    []fanfare.Delivery `json:"deliveries"`
+	Next          string             `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
+	SearchedUntil *time.Time         `json:"searched_until,omitempty" doc:"the search for the filter reached its time limit: entries after this time were searched; next continues"`
+	Searched      int64              `json:"searched,omitempty" doc:"for an event: the search for the filter reached its time limit after this number of deliveries; next continues"`
 
 	Gathered []fanfare.Gathering `json:"gathered,omitempty" doc:"for one recipient of an event: the digests that will include the event"`
 }
 
 // Broadcasts is a page of broadcasts, the newest first.
 type Broadcasts struct {
-	Broadcasts []fanfare.Broadcast `json:"broadcasts" doc:"broadcasts of this page, without the event data"`
-	Next       string              `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
+	Broadcasts    []fanfare.Broadcast `json:"broadcasts" doc:"broadcasts of this page, without the event data"`
+	Next          string              `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
+	SearchedUntil *time.Time          `json:"searched_until,omitempty" doc:"the search for the filter reached its time limit: entries after this time were searched; next continues"`
 }
 
 // Events is a page of events, the newest first.
 type Events struct {
-	Events []fanfare.Broadcast `json:"events" doc:"events of this page with their state, without their data"`
-	Next   string              `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
+	Events        []fanfare.Broadcast `json:"events" doc:"events of this page with their state, without their data"`
+	Next          string              `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
+	SearchedUntil *time.Time          `json:"searched_until,omitempty" doc:"the search for the filter reached its time limit: entries after this time were searched; next continues"`
 }
 
 // ParkedList lists parked work, the oldest first.

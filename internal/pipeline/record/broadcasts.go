@@ -1,6 +1,7 @@
 package record
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ type broadcast struct {
 	progress          fanfare.Progress // with the entries that are about to be committed
 	recorded          fanfare.Progress // without them; callers get this
 	changed           bool
+	ownReasons        bool // progress.Reasons is not shared with recorded
 	rate              rateMeter
 	allFailedReported bool // Options.OnAllFailed was called
 }
@@ -137,6 +139,7 @@ func (all *broadcasts) apply(entries []fanfare.Entry, commit *fanfare.Commit, no
 			p.Counts[fanfare.Deferred]--
 		}
 		p.Counts[e.State]++
+		b.addReason(e)
 		if e.State != fanfare.Deferred {
 			b.rate.add(now)
 		}
@@ -168,9 +171,22 @@ func (all *broadcasts) applyReturned(i int, b *broadcast, commit *fanfare.Commit
 	p := &b.progress
 	p.Counts[fanfare.Accepted]--
 	p.Counts[commit.Entries[i].State]++
+	b.addReason(&commit.Entries[i])
 	if !p.Completed.IsZero() { // by an earlier entry of the same group
 		commit.Completions = append(commit.Completions, fanfare.Completion{Seq: commit.Entries[i].Delivery.Manifest.Event(), Progress: *p})
 	}
+}
+
+// addReason counts the reason of an entry that is about to be committed.
+func (b *broadcast) addReason(e *fanfare.Entry) {
+	if !e.State.HasReason() {
+		return
+	}
+	if !b.ownReasons {
+		b.progress.Reasons = slices.Clone(b.progress.Reasons)
+		b.ownReasons = true
+	}
+	b.progress.Reasons = b.progress.Reasons.Add(e)
 }
 
 // markChanged notes that a broadcast has an entry that is about to be committed.
@@ -189,7 +205,7 @@ func (all *broadcasts) committed(day fanfare.Day, completions []fanfare.Completi
 	for _, b := range all.changed {
 		was := b.pending()
 		all.deferred += b.progress.Counts[fanfare.Deferred] - b.recorded.Counts[fanfare.Deferred]
-		b.recorded, b.changed = b.progress, false
+		b.recorded, b.changed, b.ownReasons = b.progress, false, false
 		all.pending += b.pending() - was
 	}
 	clear(all.changed)

@@ -16,10 +16,14 @@ import (
 // entry stays; a repeated bounce of a delivery is stored once.
 func (s *Store) Commit(ctx context.Context, of fanfare.Day, group *fanfare.Commit) error {
 	completions := lastOf(group.Completions)
-	counts := make([][]byte, len(completions))
+	counts, reasons := make([]string, len(completions)), make([]string, len(completions))
 	for i := range completions {
-		var err error
-		if counts[i], err = json.Marshal(completions[i].Progress.Counts); err != nil {
+		text, err := json.Marshal(completions[i].Progress.Counts)
+		if err != nil {
+			return err
+		}
+		counts[i] = string(text)
+		if reasons[i], err = reasonsText(completions[i].Progress.Reasons); err != nil {
 			return err
 		}
 	}
@@ -43,12 +47,29 @@ func (s *Store) Commit(ctx context.Context, of fanfare.Day, group *fanfare.Commi
 		return in.Insert("complete", len(completions), func(i int, to store.Values) {
 			c := &completions[i]
 			to.Int64(int64(c.Seq))
-			to.Text(string(counts[i]))
+			to.Text(counts[i])
+			to.Text(reasons[i])
 			to.Int64(nanos(c.Progress.First))
 			to.Int64(nanos(c.Progress.Last))
 			to.Int64(nanos(c.Progress.Completed))
 		})
 	})
+}
+
+// reasonsText encodes reasons for the database; none are "".
+func reasonsText(reasons fanfare.Reasons) (string, error) {
+	if len(reasons) == 0 {
+		return "", nil
+	}
+	text, err := json.Marshal(reasons)
+	return string(text), err
+}
+
+func readReasons(text []byte) (reasons fanfare.Reasons, err error) {
+	if len(text) > 0 {
+		err = json.Unmarshal(text, &reasons)
+	}
+	return reasons, err
 }
 
 // lastOf leaves of several completions of a broadcast the last: no statement may

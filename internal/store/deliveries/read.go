@@ -24,9 +24,20 @@ func (s *Store) Broadcast(ctx context.Context, ref fanfare.EventRef) (broadcast 
 	return broadcast, err
 }
 
+// EventRange returns the lowest and the highest sequence of the events of a day; 0 if there are none.
+func (s *Store) EventRange(ctx context.Context, of fanfare.Day) (first, last fanfare.EventSeq, err error) {
+	err = s.read(ctx, of, func(in store.Session) error {
+		return in.Each("event_range", func(r store.Row) error {
+			first, last = fanfare.EventSeq(r.Int64(0)), fanfare.EventSeq(r.Int64(1))
+			return nil
+		})
+	})
+	return first, last, err
+}
+
 // Broadcasts reads at most limit broadcasts of a day, of one service or of all,
-// the newest before a sequence first.
-func (s *Store) Broadcasts(ctx context.Context, of fanfare.Day, service string, before fanfare.EventSeq, limit int) (list []*fanfare.Broadcast, err error) {
+// the newest in [from, before) first.
+func (s *Store) Broadcasts(ctx context.Context, of fanfare.Day, service string, from, before fanfare.EventSeq, limit int) (list []*fanfare.Broadcast, err error) {
 	err = s.read(ctx, of, func(in store.Session) error {
 		list = nil
 		return in.Each("broadcasts", func(r store.Row) error {
@@ -34,10 +45,10 @@ func (s *Store) Broadcasts(ctx context.Context, of fanfare.Day, service string, 
 			if err != nil {
 				return err
 			}
-			broadcast.Data, broadcast.Binary = nil, nil
+			broadcast.Data, broadcast.Binary, broadcast.Reasons = nil, nil, nil
 			list = append(list, broadcast)
 			return nil
-		}, int64(before), service, int64(limit))
+		}, int64(from), int64(before), service, int64(limit))
 	})
 	return list, err
 }
@@ -46,7 +57,7 @@ func unknownEvent(ref fanfare.EventRef) error {
 	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no event %s", ref), Hint: "the event may not have been matched yet, or may be older than the retention period"}
 }
 
-func broadcastAt(r store.Row, of fanfare.Day) (*fanfare.Broadcast, error) {
+func broadcastAt(r store.Row, of fanfare.Day) (broadcast *fanfare.Broadcast, err error) {
 	var posted fanfare.AcceptedEvent
 	if err := json.Unmarshal(r.Bytes(1), &posted); err != nil {
 		return nil, err
@@ -70,6 +81,9 @@ func broadcastAt(r store.Row, of fanfare.Day) (*fanfare.Broadcast, error) {
 			return nil, err
 		}
 		b.Stages.First, b.Stages.Last, b.Stages.Completed = timeAt(r.Int64(8)), timeAt(r.Int64(9)), timeAt(r.Int64(10))
+		if b.Reasons, err = readReasons(r.Bytes(16)); err != nil {
+			return nil, err
+		}
 	case b.Messages == 0:
 		b.State, b.Stages.Completed = "completed", b.Stages.Frozen
 	}
@@ -96,6 +110,18 @@ func (s *Store) Attempts(ctx context.Context, of fanfare.Day, manifest fanfare.M
 			return visit(&e)
 		}, int64(manifest), int64(from), int64(to))
 	})
+}
+
+// Unsent returns at most limit positions in [from, to) of a manifest, ascending, whose deliveries are in a state that has a reason.
+func (s *Store) Unsent(ctx context.Context, of fanfare.Day, manifest fanfare.ManifestID, state fanfare.State, from, to uint32, limit int) (positions []uint32, err error) {
+	err = s.read(ctx, of, func(in store.Session) error {
+		positions = nil
+		return in.Each("unsent", func(r store.Row) error {
+			positions = append(positions, uint32(r.Int64(0)))
+			return nil
+		}, int64(state), int64(manifest), int64(from), int64(to), int64(limit))
+	})
+	return positions, err
 }
 
 // entryAt reads an entry of a manifest, whose delivery gets its position.

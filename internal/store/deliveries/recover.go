@@ -50,6 +50,7 @@ func (s *Store) Open(ctx context.Context, of fanfare.Day, visit func(seq fanfare
 		var count tally
 		visitTo := func(i int) {
 			for ; counted < i; counted++ {
+				count.end()
 				visit(opens[counted].seq, opens[counted].messages, count.progress)
 				count = tally{}
 			}
@@ -72,22 +73,37 @@ type tally struct {
 	progress           fanfare.Progress
 	begun              bool
 	manifest, position int64
-	state              fanfare.State
+	newest             fanfare.Entry // of the delivery; only what is counted
 }
 
 func (t *tally) add(r store.Row) {
 	p := &t.progress
-	manifest, position := r.Int64(0), r.Int64(1)
-	if t.begun && manifest == t.manifest && position == t.position {
-		p.Counts[t.state]-- // of an earlier attempt
+	if manifest, position := r.Int64(0), r.Int64(1); manifest != t.manifest || position != t.position {
+		t.end()
+		t.manifest, t.position = manifest, position
 	}
-	t.begun, t.manifest, t.position, t.state = true, manifest, position, fanfare.State(r.Int64(2))
-	p.Counts[t.state]++
+	t.begun = true
+	t.newest = fanfare.Entry{State: fanfare.State(r.Int64(2))}
+	if t.newest.State.HasReason() {
+		t.newest.Code, t.newest.Text = int(r.Int64(4)), r.Text(5)
+	}
 	at := timeAt(r.Int64(3))
 	if p.First.IsZero() || at.Before(p.First) {
 		p.First = at
 	}
 	if at.After(p.Last) {
 		p.Last = at
+	}
+}
+
+// end counts the last delivery.
+func (t *tally) end() {
+	if !t.begun {
+		return
+	}
+	t.begun = false
+	t.progress.Counts[t.newest.State]++
+	if t.newest.State.HasReason() {
+		t.progress.Reasons = t.progress.Reasons.Add(&t.newest)
 	}
 }

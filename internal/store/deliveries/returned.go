@@ -41,7 +41,7 @@ func returned(in store.Session, group *fanfare.Commit) ([]fanfare.Entry, error) 
 	for _, i := range group.Corrections {
 		corrected[i] = true
 	}
-	changes := map[fanfare.EventSeq]*fanfare.Counts{}
+	changes := map[fanfare.EventSeq]*correction{}
 	var changed []fanfare.EventSeq
 	entries := make([]fanfare.Entry, 0, len(group.Entries))
 	for i := range group.Entries {
@@ -62,22 +62,35 @@ func returned(in store.Session, group *fanfare.Commit) ([]fanfare.Entry, error) 
 		entries = append(entries, e)
 		if seq := e.Delivery.Manifest.Event(); corrected[i] {
 			if changes[seq] == nil {
-				changes[seq] = new(fanfare.Counts)
+				changes[seq] = new(correction)
 				changed = append(changed, seq)
 			}
-			changes[seq][fanfare.Accepted]--
-			changes[seq][e.State]++
+			change := changes[seq]
+			change.counts[fanfare.Accepted]--
+			change.counts[e.State]++
+			if e.State.HasReason() {
+				change.reasons = append(change.reasons, &entries[len(entries)-1])
+			}
 		}
 	}
 	return entries, correct(in, changed, changes)
 }
 
+// A correction changes the counts of a completed broadcast.
+type correction struct {
+	counts  fanfare.Counts // differences
+	reasons []*fanfare.Entry
+}
+
 // correct changes the counts of completed broadcasts.
-func correct(in store.Session, events []fanfare.EventSeq, changes map[fanfare.EventSeq]*fanfare.Counts) error {
-	counts := make([]fanfare.Counts, len(events))
+func correct(in store.Session, events []fanfare.EventSeq, changes map[fanfare.EventSeq]*correction) error {
+	counts, reasons := make([]fanfare.Counts, len(events)), make([]fanfare.Reasons, len(events))
 	found := make([]bool, len(events))
-	err := in.EachOf("completion_counts", len(events), func(i int) []any { return []any{int64(events[i])} }, func(i int, r store.Row) error {
+	err := in.EachOf("completion_counts", len(events), func(i int) []any { return []any{int64(events[i])} }, func(i int, r store.Row) (err error) {
 		found[i] = true
+		if reasons[i], err = readReasons(r.Bytes(1)); err != nil {
+			return err
+		}
 		return json.Unmarshal(r.Bytes(0), &counts[i])
 	})
 	if err != nil {
@@ -87,14 +100,22 @@ func correct(in store.Session, events []fanfare.EventSeq, changes map[fanfare.Ev
 		if !found[i] {
 			return fmt.Errorf("the counts of the completed broadcast %x are missing", uint64(seq))
 		}
-		for state, n := range changes[seq] {
+		change := changes[seq]
+		for state, n := range change.counts {
 			counts[i][state] += n
+		}
+		for _, e := range change.reasons {
+			reasons[i] = reasons[i].Add(e)
 		}
 		text, err := json.Marshal(counts[i])
 		if err != nil {
 			return err
 		}
-		if err := in.Run("completion_correct", string(text), int64(seq)); err != nil {
+		why, err := reasonsText(reasons[i])
+		if err != nil {
+			return err
+		}
+		if err := in.Run("completion_correct", string(text), why, int64(seq)); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ type questions struct {
 	partitions      []int
 	from, to        uint32 // positions
 	service         string
-	before          fanfare.EventSeq
+	after, before   fanfare.EventSeq
 	limit           int
 	now             time.Time
 	people          []fanfare.RowID
@@ -84,13 +84,18 @@ func answersOf(s *deliveries.Store, of fanfare.Day, q *questions) (lines answerL
 			failed(s.Latest(ctx, of, id, q.from, q.to, func(position uint32, attempt uint16, state fanfare.State) {
 				lines.add("latest", position, "%d %v", attempt, state)
 			}))
+			for state := fanfare.Failed; state <= fanfare.Suppressed; state++ {
+				positions, err := s.Unsent(ctx, of, id, state, q.from, q.to, q.limit)
+				failed(err)
+				lines.add("unsent", state, "%v", positions)
+			}
 			failed(s.Attempts(ctx, of, id, q.from, q.to, func(e *fanfare.Entry) error {
 				lines.add("attempt", e.Delivery, "%v", *e)
 				return nil
 			}))
 		}
 	}
-	list, err := s.Broadcasts(ctx, of, q.service, q.before, q.limit)
+	list, err := s.Broadcasts(ctx, of, q.service, q.after, q.before, q.limit)
 	failed(err)
 	var listed []fanfare.EventSeq
 	for _, b := range list {
@@ -98,6 +103,9 @@ func answersOf(s *deliveries.Store, of fanfare.Day, q *questions) (lines answerL
 		listed = append(listed, ref.Seq)
 	}
 	lines.add("list", q.service, "%v", listed)
+	first, last, err := s.EventRange(ctx, of)
+	failed(err)
+	lines.add("range", first, "%v", last)
 	failed(s.Open(ctx, of, func(seq fanfare.EventSeq, messages int64, progress fanfare.Progress) {
 		lines.add("open", seq, "%d %v", messages, progress)
 	}))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ var errBroken = errors.New("broken")
 func kept(t *testing.T, s *deliveries.Store, day fanfare.Day) string {
 	t.Helper()
 	ctx := t.Context()
-	broadcasts, err := s.Broadcasts(ctx, day, "", math.MaxInt64, 1000)
+	broadcasts, err := s.Broadcasts(ctx, day, "", 0, math.MaxInt64, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +248,7 @@ func TestBroadcastsOfADayAreListedNewestFirst(t *testing.T) {
 			{"news", 3, 10, []uint64{2}},
 			{"nobody", 100, 10, nil},
 		} {
-			list, err := s.Broadcasts(t.Context(), fanfare.DayOf(noon), c.service, fanfare.NewEventSeq(c.before, 0), c.limit)
+			list, err := s.Broadcasts(t.Context(), fanfare.DayOf(noon), c.service, 0, fanfare.NewEventSeq(c.before, 0), c.limit)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -336,13 +337,23 @@ func TestAttemptsAreReadAsANaiveModelSays(t *testing.T) {
 			for _, tries := range model {
 				want.Counts[tries[len(tries)-1].State]++
 			}
+			var reasons int64
+			for _, state := range []fanfare.State{fanfare.Failed, fanfare.Expired, fanfare.Cancelled, fanfare.Suppressed} {
+				reasons += want.Counts[state]
+			}
 			found := false
 			err := s.Open(ctx, day, func(seq fanfare.EventSeq, messages int64, progress fanfare.Progress) {
 				if seq != f.Posted.Seq {
 					return
 				}
 				found = true
-				if progress != want || messages != 18 {
+				for _, one := range progress.Reasons {
+					if reasons -= one.Deliveries; one.Reason != "1" {
+						t.Errorf("an unknown reason: %+v", one)
+					}
+				}
+				progress.Reasons = nil
+				if !reflect.DeepEqual(progress, want) || reasons != 0 || messages != 18 {
 					t.Fatalf("a restart counts %+v of %d, want %+v of 18", progress, messages, want)
 				}
 			})

@@ -136,7 +136,7 @@ func (d *dayModel) broadcast(f *frozenModel) *fanfare.Broadcast {
 		Stages: fanfare.Stages{Kept: f.KeptAt, Matched: f.MatchedAt, Frozen: f.at}}
 	b.Describe(f.Posted)
 	if done, ok := d.done[f.Posted.Seq]; ok {
-		b.State, b.Counts = "completed", done.Counts
+		b.State, b.Counts, b.Reasons = "completed", done.Counts, done.Reasons
 		b.Stages.First, b.Stages.Last, b.Stages.Completed = done.First, done.Last, done.Completed
 	} else if f.Messages == 0 {
 		b.State, b.Stages.Completed = "completed", f.at
@@ -154,12 +154,19 @@ func (d *dayModel) broadcast(f *frozenModel) *fanfare.Broadcast {
 
 // progress is counted from the newest attempt of each delivery of an event.
 func (d *dayModel) progress(seq fanfare.EventSeq) (p fanfare.Progress) {
-	for ref := range d.attempts {
+	refs := slices.SortedFunc(maps.Keys(d.attempts), func(a, b fanfare.DeliveryRef) int {
+		return cmp.Or(cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Position, b.Position))
+	})
+	for _, ref := range refs {
 		if ref.Manifest.Event() != seq {
 			continue
 		}
 		of := d.entries(ref.Manifest, ref.Position, ref.Position+1)
-		p.Counts[of[len(of)-1].State]++
+		newest := of[len(of)-1]
+		p.Counts[newest.State]++
+		if newest.State >= fanfare.Failed {
+			p.Reasons = p.Reasons.Add(&newest)
+		}
 		for _, e := range of {
 			if p.First.IsZero() || e.At.Before(p.First) {
 				p.First = e.At
@@ -214,15 +221,29 @@ func (d *dayModel) answers(q *questions) (lines answerLines) {
 				}
 				last = e
 			}
+			for state := fanfare.Failed; state <= fanfare.Suppressed; state++ {
+				var positions []uint32
+				for _, e := range d.entries(id, q.from, q.to) {
+					if e.State == state && !slices.Contains(positions, e.Delivery.Position) && len(positions) < q.limit {
+						positions = append(positions, e.Delivery.Position)
+					}
+				}
+				lines.add("unsent", state, "%v", positions)
+			}
 			for _, e := range d.entries(id, q.from, q.to) {
 				lines.add("attempt", e.Delivery, "%v", e)
 			}
 		}
 	}
 	listed := d.events(func(f *frozenModel) bool {
-		return f.Posted.Seq < q.before && (q.service == "" || f.Posted.Service == q.service)
+		return f.Posted.Seq >= q.after && f.Posted.Seq < q.before && (q.service == "" || f.Posted.Service == q.service)
 	})
 	lines.add("list", q.service, "%v", listed[:min(q.limit, len(listed))])
+	var first, last fanfare.EventSeq
+	if all := d.events(func(*frozenModel) bool { return true }); len(all) > 0 {
+		first, last = slices.Min(all), slices.Max(all)
+	}
+	lines.add("range", first, "%v", last)
 	open := d.events(func(f *frozenModel) bool { _, done := d.done[f.Posted.Seq]; return f.Messages > 0 && !done })
 	slices.Reverse(open)
 	for _, seq := range open {

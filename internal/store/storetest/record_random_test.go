@@ -83,8 +83,13 @@ func (tr *trial) operations() map[string]func(*rapid.T) {
 			for range rapid.IntRange(0, 2).Draw(t, "completions") {
 				counts := fanfare.Counts{}
 				counts[fanfare.Accepted] = int64(rapid.IntRange(0, 9).Draw(t, "accepted"))
+				var reasons fanfare.Reasons
+				if n := rapid.IntRange(0, 2).Draw(t, "failed"); n > 0 {
+					counts[fanfare.Failed] = int64(n)
+					reasons = fanfare.Reasons{{State: "failed", Reason: "550 naïve '世界", Deliveries: int64(n)}}
+				}
 				c.Completions = append(c.Completions, fanfare.Completion{Seq: tr.manifest(t, n).Event(),
-					Progress: fanfare.Progress{Counts: counts, First: noon, Last: tr.now(), Completed: tr.now()}})
+					Progress: fanfare.Progress{Counts: counts, Reasons: reasons, First: noon, Last: tr.now(), Completed: tr.now()}})
 			}
 			if code == "" {
 				tr.days[n].record(c)
@@ -266,7 +271,8 @@ func (tr *trial) ask(t *rapid.T) {
 	for n, day := range tr.days {
 		of := tr.first + fanfare.Day(n)
 		q := &questions{partitions: []int{0, 2, 63}, service: rapid.SampledFrom([]string{"", "news"}).Draw(t, "service"), before: fanfare.NewEventSeq(1<<40, 0),
-			from: uint32(rapid.IntRange(0, 2).Draw(t, "from")), to: uint32(rapid.IntRange(2, 6).Draw(t, "to")), limit: rapid.IntRange(1, 5).Draw(t, "limit"), now: tr.now(),
+			after: fanfare.NewEventSeq(uint64(rapid.IntRange(0, 3).Draw(t, "after")), 0),
+			from:  uint32(rapid.IntRange(0, 2).Draw(t, "from")), to: uint32(rapid.IntRange(2, 6).Draw(t, "to")), limit: rapid.IntRange(1, 5).Draw(t, "limit"), now: tr.now(),
 			people: []fanfare.RowID{fanfare.NewRowID(0, 0), fanfare.NewRowID(rapid.IntRange(0, 3).Draw(t, "partition"), 1)},
 			ids:    []string{"story-1", fmt.Sprint("story-", tr.stream/2)}, references: []string{"order-1"}}
 		for _, f := range tr.events[n] {

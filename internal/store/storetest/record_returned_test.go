@@ -100,8 +100,12 @@ func TestABounceChangesTheCountsOfACompletedBroadcastOnce(t *testing.T) {
 				f:     {fanfare.Accepted: 2, fanfare.Failed: 1, fanfare.Delivered: 1},
 				other: {fanfare.Failed: 1},
 			} {
-				if b, err := s.Broadcast(t.Context(), of.Posted.Ref()); err != nil || b.Counts != want || b.State != "completed" {
+				b, err := s.Broadcast(t.Context(), of.Posted.Ref())
+				if err != nil || b.Counts != want || b.State != "completed" {
 					t.Errorf("%v: %s with %v (%v), want %v", of.Posted.Seq, b.State, b.Counts, err, want)
+				}
+				if len(b.Reasons) != 1 || b.Reasons[0].State != "failed" || b.Reasons[0].Deliveries != 1 {
+					t.Errorf("%v: the reasons are %+v", of.Posted.Seq, b.Reasons)
 				}
 			}
 		}

@@ -74,7 +74,7 @@ func termsOf(text string) (found []string) {
 // wording finds private terms and sentences without a subject.
 func wording(f *file) []finding {
 	switch {
-	case f.dir() == "internal/test/arch", lockFiles.MatchString(f.path), strings.Contains(f.path, "/testdata/"), f.path == "docs/reference/glossary.md", f.path == "docs/moved.md":
+	case f.dir() == "internal/test/arch", lockFiles.MatchString(f.path), strings.Contains(f.path, "/testdata/"), f.path == "docs/reference/glossary.md":
 		return nil
 	case f.isGo():
 		return goWording(f)

@@ -24,7 +24,7 @@ import (
 // Traces know the state of broadcasts and deliveries.
 type Traces interface {
 	Broadcast(ctx context.Context, event fanfare.EventRef) (fanfare.Broadcast, error)
-	Deliveries(ctx context.Context, ref fanfare.EventRef, state, cursor string, limit int) ([]fanfare.Delivery, string, error)
+	Deliveries(ctx context.Context, ref fanfare.EventRef, cursor string, limit int) ([]fanfare.Delivery, string, error)
 }
 
 // Options are the parts that Messages work with.

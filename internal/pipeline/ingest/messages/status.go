@@ -25,7 +25,7 @@ func (m *Messages) Message(ctx context.Context, service string, ref fanfare.Even
 		if message, err = m.progress(ctx, posted); err != nil || posted.Direct.List {
 			return message, err
 		}
-		found, _, err := m.options.Traces.Deliveries(ctx, ref, "", "", 1)
+		found, _, err := m.options.Traces.Deliveries(ctx, ref, "", 1)
 		if err != nil || len(found) != 1 {
 			return message, err
 		}

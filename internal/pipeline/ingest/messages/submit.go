@@ -106,7 +106,7 @@ func (m Submissions) Known(service, id string) (fanfare.EventRef, bool) {
 func (m Submissions) Deliveries(ctx context.Context, ref fanfare.EventRef) (list []fanfare.Delivery, err error) {
 	for cursor := ""; ; {
 		var some []fanfare.Delivery
-		if some, cursor, err = m.options.Traces.Deliveries(ctx, ref, "", cursor, maxDeliveries); err != nil {
+		if some, cursor, err = m.options.Traces.Deliveries(ctx, ref, cursor, maxDeliveries); err != nil {
 			return nil, err
 		}
 		if list = append(list, some...); cursor == "" {

@@ -49,17 +49,20 @@ SELECT position, attempt, state FROM attempts_yyyymmdd WHERE manifest = $1 AND p
 SELECT position, attempt, state, code, at, next_at, text, relay, address FROM attempts_yyyymmdd
 WHERE manifest = $1 AND position >= $2 AND position < $3 ORDER BY position, attempt
 
+-- name: unsent
+SELECT DISTINCT position FROM attempts_yyyymmdd WHERE state = $1 AND state > 3 AND manifest = $2 AND position >= $3 AND position < $4 ORDER BY position LIMIT $5
+
 -- name: complete
 -- idempotent: by its key
-INSERT INTO completions_yyyymmdd (seq, counts, first_at, last_at, completed_at) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (seq) DO UPDATE SET counts = excluded.counts, first_at = excluded.first_at, last_at = excluded.last_at, completed_at = excluded.completed_at
+INSERT INTO completions_yyyymmdd (seq, counts, reasons, first_at, last_at, completed_at) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (seq) DO UPDATE SET counts = excluded.counts, reasons = excluded.reasons, first_at = excluded.first_at, last_at = excluded.last_at, completed_at = excluded.completed_at
 
 -- name: completion_counts
-SELECT counts FROM completions_yyyymmdd WHERE seq = $1
+SELECT counts, reasons FROM completions_yyyymmdd WHERE seq = $1
 
 -- name: completion_correct
 -- idempotent: by its key
-UPDATE completions_yyyymmdd SET counts = $1 WHERE seq = $2
+UPDATE completions_yyyymmdd SET counts = $1, reasons = $2 WHERE seq = $3
 
 -- name: last_completion
 SELECT coalesce(max(completed_at), 0) FROM completions_yyyymmdd
@@ -70,14 +73,17 @@ SELECT seq, messages FROM broadcasts_yyyymmdd b
 WHERE messages > 0 AND NOT EXISTS (SELECT FROM completions_yyyymmdd c WHERE c.seq = b.seq) ORDER BY seq
 
 -- name: open_attempts
-SELECT manifest, position, state, at FROM attempts_yyyymmdd WHERE manifest >= $1 AND manifest < $2 ORDER BY manifest, position, attempt
+SELECT manifest, position, state, at, code, text FROM attempts_yyyymmdd WHERE manifest >= $1 AND manifest < $2 ORDER BY manifest, position, attempt
+
+-- name: event_range
+SELECT (SELECT coalesce(min(seq), 0) FROM broadcasts_yyyymmdd), (SELECT coalesce(max(seq), 0) FROM broadcasts_yyyymmdd)
 
 -- name: highest
 SELECT coalesce(max(seq), 0) FROM broadcasts_yyyymmdd
 
 -- name: broadcast
 SELECT b.seq, b.posted, b.matched, b.messages, b.kept_at, b.matched_at, b.frozen_at,
-       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason, h.value, a.value, r.value
+       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason, h.value, a.value, r.value, c.reasons
 FROM broadcasts_yyyymmdd b LEFT JOIN completions_yyyymmdd c ON c.seq = b.seq
 LEFT JOIN switches s ON s.day = 'yyyymmdd' AND s.seq = b.seq AND s.channel = 0
 LEFT JOIN controls h ON h.day = 'yyyymmdd' AND h.seq = b.seq AND h.name = 'hold'
@@ -87,13 +93,13 @@ WHERE b.seq = $1
 
 -- name: broadcasts
 SELECT b.seq, b.posted, b.matched, b.messages, b.kept_at, b.matched_at, b.frozen_at,
-       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason, h.value, a.value, r.value
+       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason, h.value, a.value, r.value, c.reasons
 FROM broadcasts_yyyymmdd b LEFT JOIN completions_yyyymmdd c ON c.seq = b.seq
 LEFT JOIN switches s ON s.day = 'yyyymmdd' AND s.seq = b.seq AND s.channel = 0
 LEFT JOIN controls h ON h.day = 'yyyymmdd' AND h.seq = b.seq AND h.name = 'hold'
 LEFT JOIN controls a ON a.day = 'yyyymmdd' AND a.seq = b.seq AND a.name = 'approved'
 LEFT JOIN controls r ON r.day = 'yyyymmdd' AND r.seq = b.seq AND r.name = 'rate'
-WHERE b.seq < $1 AND ($2 = '' OR b.service = $2) ORDER BY b.seq DESC LIMIT $3
+WHERE b.seq >= $1 AND b.seq < $2 AND ($3 = '' OR b.service = $3) ORDER BY b.seq DESC LIMIT $4
 
 -- name: switch
 -- idempotent: by its key

@@ -31,35 +31,39 @@ SELECT position, attempt, state FROM attempts WHERE manifest = ? AND position >=
 -- name: attempts
 SELECT position, attempt, state, code, at, next_at, text, relay, address FROM attempts
 WHERE manifest = ? AND position >= ? + 0 AND position < ? + 0 ORDER BY position, attempt
+-- name: unsent
+SELECT DISTINCT position FROM attempts INDEXED BY attempts_unsent WHERE state = ? + 0 AND state > 3 AND manifest = ? AND position >= ? + 0 AND position < ? + 0 ORDER BY position LIMIT ? + 0
 -- name: complete
-INSERT INTO completions (seq, counts, first_at, last_at, completed_at) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (seq) DO UPDATE SET counts = excluded.counts, first_at = excluded.first_at, last_at = excluded.last_at, completed_at = excluded.completed_at
+INSERT INTO completions (seq, counts, reasons, first_at, last_at, completed_at) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (seq) DO UPDATE SET counts = excluded.counts, reasons = excluded.reasons, first_at = excluded.first_at, last_at = excluded.last_at, completed_at = excluded.completed_at
 -- name: completion_counts
-SELECT counts FROM completions WHERE seq = ?
+SELECT counts, reasons FROM completions WHERE seq = ?
 -- name: completion_correct
-UPDATE completions SET counts = ? WHERE seq = ?
+UPDATE completions SET counts = ?, reasons = ? WHERE seq = ?
 -- name: last_completion
 SELECT coalesce(max(completed_at), 0) FROM completions
 -- name: open_broadcasts
 SELECT seq, messages FROM broadcasts WHERE messages > 0 AND seq NOT IN (SELECT seq FROM completions) ORDER BY seq
 -- name: open_attempts
-SELECT manifest, position, state, at FROM attempts WHERE manifest >= ? AND manifest < ? ORDER BY manifest, position, attempt
+SELECT manifest, position, state, at, code, text FROM attempts WHERE manifest >= ? AND manifest < ? ORDER BY manifest, position, attempt
+-- name: event_range
+SELECT (SELECT coalesce(min(seq), 0) FROM broadcasts), (SELECT coalesce(max(seq), 0) FROM broadcasts)
 -- name: highest
 SELECT coalesce(max(seq), 0) FROM broadcasts
 -- name: broadcast
 SELECT b.seq, b.posted, b.matched, b.messages, b.kept_at, b.matched_at, b.frozen_at,
-       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason, h.value, a.value, r.value
+       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason, h.value, a.value, r.value, c.reasons
 FROM broadcasts b LEFT JOIN completions c ON c.seq = b.seq LEFT JOIN switches s ON s.seq = b.seq AND s.channel = 0
 LEFT JOIN controls h ON h.seq = b.seq AND h.name = 'hold' LEFT JOIN controls a ON a.seq = b.seq AND a.name = 'approved'
 LEFT JOIN controls r ON r.seq = b.seq AND r.name = 'rate'
 WHERE b.seq = ?
 -- name: broadcasts
 SELECT b.seq, b.posted, b.matched, b.messages, b.kept_at, b.matched_at, b.frozen_at,
-       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason, h.value, a.value, r.value
+       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason, h.value, a.value, r.value, c.reasons
 FROM broadcasts b LEFT JOIN completions c ON c.seq = b.seq LEFT JOIN switches s ON s.seq = b.seq AND s.channel = 0
 LEFT JOIN controls h ON h.seq = b.seq AND h.name = 'hold' LEFT JOIN controls a ON a.seq = b.seq AND a.name = 'approved'
 LEFT JOIN controls r ON r.seq = b.seq AND r.name = 'rate'
-WHERE b.seq < ?1 AND (?2 = '' OR b.service = ?2) ORDER BY b.seq DESC LIMIT ?3 + 0
+WHERE b.seq >= ?1 AND b.seq < ?2 AND (?3 = '' OR b.service = ?3) ORDER BY b.seq DESC LIMIT ?4 + 0
 -- name: switch
 INSERT INTO switches (seq, channel, state, reason, at) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (seq, channel) DO UPDATE SET state = excluded.state, reason = excluded.reason, at = excluded.at

@@ -37,6 +37,12 @@ export interface Stages {
   completed?: string;
 }
 
+export interface ReasonCount {
+  state: DeliveryState;
+  reason?: string;
+  deliveries: number;
+}
+
 export interface Broadcast {
   event: string;
   kind: "event" | "message" | "digest";
@@ -57,6 +63,7 @@ export interface Broadcast {
   expires?: string;
   messages: number;
   deliveries: Counts;
+  reasons?: ReasonCount[];
   rate_per_second?: number;
   estimated_end?: string;
   waits?: Waiting[];
