@@ -86,13 +86,14 @@ test("every page is accessible, keeps its policy, and fits in light, dark and on
     "parked": "parked", "topics": "topics", "topic": "topic?name=story", "templates": "templates", "template": "template?name=story", "captured": "captured", "mailboxes": "mailboxes", "mailbox": "mailbox?address=story1@example.org", "sessions": "sessions", "session": `session?id=${session.id}`, "nodes": "nodes", "audit": "audit", "keys": "keys?service=", "missing": "nothing",
   };
   for (const [look, options] of Object.entries({
-    light: {}, dark: { colorScheme: "dark" }, phone: { viewport: { width: 390, height: 844 } },
+    light: {}, dark: { colorScheme: "dark" }, phone: { viewport: { width: 390, height: 844 } }, "right-to-left": {},
   })) {
     const visitor = await visit(server.key, options);
     for (const [name, address] of Object.entries(addresses)) {
       const service = address.includes("service=") ? "" : `${address.includes("?") ? "&" : "?"}service=news`;
       await visitor.open(address + service);
-      const wide = await visitor.page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      if (look === "right-to-left") await visitor.page.evaluate(() => (document.documentElement.dir = "rtl"));
+      const wide = await visitor.page.evaluate(() => Math.max(document.documentElement.scrollWidth - innerWidth, ...[...document.querySelectorAll("main h1, main section")].map((one) => -one.getBoundingClientRect().left)));
       assert.ok(wide <= 0, `${name} is ${wide} pixels too wide: ${look}`);
       await visitor.page.screenshot({ path: join(pictures, `${name}-${look}.png`), fullPage: true });
       await visitor.accessible(`${name} ${look}`);
