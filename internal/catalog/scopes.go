@@ -35,6 +35,50 @@ func (p Principal) Identities() (all []string) {
 	return all
 }
 
+// ID returns a text that identifies the principal, for counting its requests; "" if nobody is known.
+func (p Principal) ID() string {
+	if all := p.Identities(); len(all) > 0 {
+		return all[0]
+	}
+	return ""
+}
+
+// Title names the principal for operators: the id and the name of a key, or the name, the verified mail address and the issuer of a person. A person
+// chooses their name, so it cannot imitate the other parts.
+func (p Principal) Title() string {
+	switch {
+	case p.Issuer == "" && p.Name == "":
+		return p.KeyID
+	case p.Issuer == "":
+		return p.KeyID + " (" + p.Name + ")"
+	}
+	var title strings.Builder
+	title.WriteString(p.Name)
+	if p.Owner != "" {
+		title.WriteString(" <" + p.Owner + "> (" + p.Issuer + ")")
+	} else {
+		title.WriteString(" (" + p.Issuer + ", " + p.Subject + ")")
+	}
+	return strings.TrimSpace(title.String())
+}
+
+// PersonName returns a name that an issuer states, as one line without the characters that separate the parts of a title.
+func PersonName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if unprintable(r) || strings.ContainsRune("<>()", r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(name, ""))
+	name = strings.Join(strings.Fields(name), " ")
+	if len(name) > maxPersonNameBytes {
+		name = strings.TrimSpace(strings.ToValidUTF8(name[:maxPersonNameBytes], ""))
+	}
+	return name
+}
+
+const maxPersonNameBytes = 200
+
 // Operator reports whether the key may do everything.
 func (p Principal) Operator() bool { return p.Service == "" && p.Scopes.Has(ScopeAdmin) }
 

@@ -110,6 +110,8 @@ type Service struct {
 
 	MailDomains []MailDomain // for whose addresses its mailboxes receive mail; none: for all addresses of its mailboxes
 
+	Roles []RoleGrant // of people who sign in with OpenID Connect
+
 	SubscriberSchema json.RawMessage // of the attributes of its subscribers, or nil
 }
 
@@ -121,6 +123,7 @@ type ServiceBody struct {
 	ServiceLimits
 	Pages       Pages        `json:"pages,omitzero"`
 	MailDomains []MailDomain `json:"mail_domains,omitempty"`
+	Roles       []RoleGrant  `json:"roles,omitempty"`
 }
 
 // A MailDomain is a domain for whose addresses the mailboxes of a service receive mail. It belongs to one service.
@@ -140,7 +143,7 @@ func loadService(s *Snapshot, c *control.ConfigRecord) error {
 	}
 	svc := NewService(c.Number, c.Name)
 	svc.Title, svc.MatchingBudget, svc.Approval, svc.Limits = body.Title, time.Duration(body.Budget), body.Approval, body.ServiceLimits
-	svc.Pages, svc.MailDomains = body.Pages, body.MailDomains
+	svc.Pages, svc.MailDomains, svc.Roles = body.Pages, body.MailDomains, body.Roles
 	s.Services[c.Name] = svc
 	return nil
 }
@@ -182,6 +185,7 @@ type ServiceSnapshot struct {
 	Limits         ServiceLimits
 	Pages          Pages
 	MailDomains    []MailDomain
+	Roles          []RoleGrant
 	Topics         map[string]*Topic
 	Channels       map[string]*Channel
 	Templates      map[string]*TemplateSource // the published versions

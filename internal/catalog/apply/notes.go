@@ -13,7 +13,7 @@ import (
 // Notes tells the user about settings of the document that have no effect or an effect that is easy
 // to miss.
 func (pl *Plan) Notes() []string {
-	return slices.Concat(pl.approvalNotes(), pl.draftNotes(), pl.fileNotes(), pl.templateNotes())
+	return slices.Concat(pl.approvalNotes(), pl.draftNotes(), pl.fileNotes(), pl.templateNotes(), pl.roleNotes())
 }
 
 // approvalNotes returns notes about approval settings that have no effect. They take effect once
@@ -47,6 +47,21 @@ func (pl *Plan) fileNotes() (notes []string) {
 		if len(programs) > 0 && !spec.Delete && len(spec.AllFiles()) > 0 {
 			notes = append(notes, "template "+inputerror.Quote(name)+" has files, which are sent by mail but not over the webhook channel "+inputerror.Quote(programs[0]))
 		}
+	}
+	return notes
+}
+
+// roleNotes returns notes about roles in the document for people of an issuer with which nobody can sign in.
+func (pl *Plan) roleNotes() (notes []string) {
+	if pl.Document.Roles == nil {
+		return nil
+	}
+	told := map[string]bool{}
+	for _, g := range *pl.Document.Roles {
+		if !told[g.Issuer] && !slices.Contains(pl.opt.Issuers, g.Issuer) {
+			notes = append(notes, "the roles for people of the issuer "+inputerror.Quote(g.Issuer)+" have no effect: the server does not know this issuer. To change that, add it to the file in the setting oidc; its URL must be the same there")
+		}
+		told[g.Issuer] = true
 	}
 	return notes
 }

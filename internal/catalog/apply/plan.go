@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -57,6 +58,9 @@ type Options struct {
 
 	// Files says which files templates may have.
 	Files filetype.Policy
+
+	// Issuers are the URLs of the issuers of OpenID Connect with which people can sign in.
+	Issuers []string
 
 	// File reads a stored file of a template, nil if it is not stored.
 	File func(ctx context.Context, sum fanfare.Sum) ([]byte, error)
@@ -234,11 +238,14 @@ var hiddenFields = map[string]bool{
 
 const hiddenValue = "changed"
 
+// rolesField is the field of a service whose values contain addresses if a claim has one.
+const rolesField = "roles"
+
 // AuditFields returns the fields of c as the audit log shows them.
 func AuditFields(c catalog.Change) []audit.FieldChange {
 	var fields []audit.FieldChange
 	for _, f := range c.Fields {
-		if hiddenFields[f.Field] || len(f.Old) > maxAuditValueBytes || len(f.New) > maxAuditValueBytes {
+		if hiddenFields[f.Field] || f.Field == rolesField && strings.Contains(f.Old+f.New, "@") || len(f.Old) > maxAuditValueBytes || len(f.New) > maxAuditValueBytes {
 			f.Old, f.New = "", hiddenValue
 		}
 		fields = append(fields, f)

@@ -43,11 +43,11 @@ func (pl *Plan) setServiceSettings() (changes []audit.FieldChange) {
 	if change, changed := pl.setBudget(); changed {
 		changes = append(changes, change)
 	}
-	return slices.Concat(changes, pl.setApproval(), pl.setLimits(), pl.setPages(), pl.setMailDomains())
+	return slices.Concat(changes, pl.setApproval(), pl.setLimits(), pl.setPages(), pl.setMailDomains(), pl.setRoles())
 }
 
 func (pl *Plan) addServiceRecord(deleted bool) {
-	body, _ := json.Marshal(catalog.ServiceBody{Title: pl.Service.Title, Budget: catalog.Duration(pl.Service.MatchingBudget), Approval: pl.Service.Approval, ServiceLimits: pl.Service.Limits, Pages: pl.Service.Pages, MailDomains: pl.Service.MailDomains}) // plain: cannot fail
+	body, _ := json.Marshal(catalog.ServiceBody{Title: pl.Service.Title, Budget: catalog.Duration(pl.Service.MatchingBudget), Approval: pl.Service.Approval, ServiceLimits: pl.Service.Limits, Pages: pl.Service.Pages, MailDomains: pl.Service.MailDomains, Roles: pl.Service.Roles}) // plain: cannot fail
 	pl.Records = append(pl.Records, control.ConfigRecord{Kind: catalog.KindService, Number: pl.Service.Number, Name: pl.Service.Name, Body: body, Deleted: deleted})
 }
 
@@ -150,6 +150,25 @@ func (pl *Plan) setMailDomains() []audit.FieldChange {
 		change.New += " (another catch-all or order)"
 	}
 	return []audit.FieldChange{change}
+}
+
+// setRoles applies the roles of the document.
+func (pl *Plan) setRoles() []audit.FieldChange {
+	if pl.Document.Roles == nil || slices.Equal(pl.Service.Roles, *pl.Document.Roles) {
+		return nil
+	}
+	was := pl.Service.Roles
+	pl.Service.Roles = *pl.Document.Roles
+	return []audit.FieldChange{{Field: rolesField, Old: roleNames(was), New: roleNames(pl.Service.Roles)}}
+}
+
+// roleNames lists grants.
+func roleNames(list []catalog.RoleGrant) string {
+	names := make([]string, len(list))
+	for i, g := range list {
+		names[i] = g.Role + " for " + g.Claim + " " + g.Value + " of " + g.Issuer
+	}
+	return strings.Join(names, ", ")
 }
 
 // domainNames lists domains. It does not name the address of a catch-all, because the audit log has no addresses.

@@ -130,6 +130,9 @@ type Document struct {
 	// means all addresses of its mailboxes.
 	MailDomains *[]catalog.MailDomain `json:"mail_domains,omitempty"`
 
+	// Roles are the roles of people who sign in with OpenID Connect. nil leaves them unchanged; an empty list means none.
+	Roles *[]catalog.RoleGrant `json:"roles,omitempty"`
+
 	DeleteService bool                `json:"-"` // the service goes, with all that it has
 	root          string              `json:"-"` // pointer of the one member that the text is about, or ""
 	RulePointer   string              `json:"-"` // pointer of the one rule that it is about, in the topic as it will be

@@ -153,6 +153,7 @@ func (p *reader) document(n node) {
 		"subscriber_schema_file": func(v node) { p.doc.SubscriberSchema = v.jsonFile() },
 		"pages":                  func(v node) { p.doc.Pages = v.pages() },
 		"mail_domains":           func(v node) { p.doc.MailDomains = v.mailDomains() },
+		"roles":                  func(v node) { p.doc.Roles = v.roles() },
 		"channels": func(v node) {
 			v.members(func(name string, v node) { p.doc.Channels[name] = p.channel(v) })
 		},

@@ -142,6 +142,33 @@ func (n node) mailDomain() (d catalog.MailDomain) {
 	return d
 }
 
+// roles reads the roles of people who sign in with OpenID Connect.
+func (n node) roles() *[]catalog.RoleGrant {
+	list := []catalog.RoleGrant{}
+	seen := map[catalog.RoleGrant]bool{}
+	n.each(func(v node) {
+		var g catalog.RoleGrant
+		fields := map[string]node{"": v}
+		read := func(name string, to *string) func(node) {
+			return func(v node) { *to, fields[name] = v.text(), v }
+		}
+		v.fields(fieldReaders{"issuer": read("issuer", &g.Issuer), "claim": read("claim", &g.Claim), "value": read("value", &g.Value), "role": read("role", &g.Role)})
+		field, problem, hint := g.Check()
+		switch {
+		case problem != "":
+			fields[field].fault(hint, "%s", problem)
+		case seen[g]:
+			v.fault("list each role once", "the same role is there twice")
+		}
+		seen[g] = true
+		list = append(list, g)
+	})
+	if len(list) > catalog.MaxRoleGrants {
+		n.fault("", "the service has %d roles; at most %d are allowed", len(list), catalog.MaxRoleGrants)
+	}
+	return &list
+}
+
 // logo reads an inline image, because pages do not load other resources.
 func (n node) logo() string {
 	text := strings.Join(strings.Fields(n.text()), "")

@@ -23,6 +23,8 @@ type Service struct {
 
 	MailDomains []MailDomain `json:"mail_domains,omitempty" maxItems:"1000" doc:"domains for whose addresses its mailboxes receive mail; default: all addresses of its mailboxes in domains that no service lists. Only a key that is valid for all services can change them"`
 
+	Roles []RoleGrant `json:"roles,omitempty" maxItems:"1000" doc:"roles in the service of people who sign in to the console with OpenID Connect; default: none. Roles in all services are in the settings of the server"`
+
 	SubscriberSchema json.RawMessage `json:"subscriber_schema,omitempty" doc:"JSON Schema of the attributes of its subscribers; default: any object"`
 }
 
@@ -30,6 +32,14 @@ type Service struct {
 type MailDomain struct {
 	Domain   string `json:"domain" doc:"in lower case, such as example.org; an internationalized name in its xn-- form"`
 	CatchAll string `json:"catch_all,omitempty" doc:"address of the mailbox that receives the mail to addresses in the domain that nobody has; default: such mail is refused"`
+}
+
+// A RoleGrant gives a role to all people for whom an issuer of OpenID Connect states a claim.
+type RoleGrant struct {
+	Issuer string `json:"issuer" maxLength:"500" doc:"URL of the issuer, as in the settings of the server"`
+	Claim  string `json:"claim" maxLength:"200" doc:"name of the claim, such as groups; dots lead into objects, as in realm_access.roles"`
+	Value  string `json:"value" maxLength:"500" doc:"value of the claim, or one value of its list"`
+	Role   string `json:"role" enum:"viewer,sender,approver,admin" doc:"role of these people: viewer has the scope read; sender has read, publish and subscribe; approver has read and approve; admin has admin"`
 }
 
 // A Topic is a named kind of event.

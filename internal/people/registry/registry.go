@@ -54,6 +54,9 @@ type Options struct {
 	// Files is the policy for attachments of templates.
 	Files filetype.Policy
 
+	// Issuers are the URLs of the issuers of OpenID Connect with which people can sign in.
+	Issuers []string
+
 	// WaitInFlight is called for an ended subscription once the end is durable and removed from
 	// the index. It returns when no message for it is in flight. Nil: no wait.
 	WaitInFlight func(fanfare.RowID)
@@ -121,7 +124,7 @@ func open(ctx context.Context, opt Options, h people.Hasher) (*Registry, error) 
 	r.writer = newWriter(r)
 	r.Catalog = state.New(state.Options{Store: opt.Store, Conditions: opt.Conditions, Logger: opt.Logger, Apply: apply.Options{
 		CheckConditions: opt.Conditions.Check, CompileTemplate: opt.CompileTemplate, DryRunTemplate: opt.DryRunTemplate,
-		DryRunDigest: opt.DryRunDigest, CheckKey: opt.CheckKey, Files: opt.Files, File: opt.Store.File, Now: opt.Now}}, r.writer)
+		DryRunDigest: opt.DryRunDigest, CheckKey: opt.CheckKey, Files: opt.Files, Issuers: opt.Issuers, File: opt.Store.File, Now: opt.Now}}, r.writer)
 	if err := r.load(ctx); err != nil {
 		return nil, err
 	}
