@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/config"
+	"fanfare.dev/fanfare/internal/signin/oidc"
 )
 
 func (c *cli) configCommand() *cobra.Command {
@@ -40,7 +42,11 @@ func (c *cli) configCommand() *cobra.Command {
 	}
 	config.Flags(check.Flags())
 	check.RunE = func(command *cobra.Command, _ []string) error {
-		if _, err := config.Load(command.Flags()); err != nil {
+		settings, err := config.Load(command.Flags())
+		if err == nil && settings.OIDC != "" {
+			_, err = oidc.ReadFile(settings.OIDC, oidc.Sources{ReadFile: os.ReadFile, LookupEnv: os.LookupEnv})
+		}
+		if err != nil {
 			return err
 		}
 		fmt.Fprintln(c.out, "the configuration is valid")

@@ -60,6 +60,9 @@ type Config struct {
 	MailboxSearchIndex bool   `koanf:"mailbox_search_index" default:"true" doc:"Keep an index of the messages in mailboxes, so that searches read only messages that can match. It is written in the background and needs about a fifth of the size of the texts. Searches find the same without it. Messages that came while it was off are added after the next start."`
 	SubmissionDays     int    `koanf:"submission_retention_days" default:"30" doc:"Number of days after which the record of a message that a mail program has sent, a JMAP EmailSubmission, is removed; 1 to 3650. A record whose message is still under way stays until all recipients have a final state. The message itself stays in its mailbox."`
 
+	// Web console.
+	OIDC string `koanf:"oidc" default:"" doc:"YAML file with the issuers of OpenID Connect with which people can sign in to the web console, and the roles of these people in all services. If it is empty, people sign in with keys. All nodes of a cluster need the same file."`
+
 	// Limits of requests.
 	MaxRequests       int      `koanf:"max_requests" default:"4096" doc:"Maximum number of concurrent requests. Requests above the limit get status 503; 0 means no limit."`
 	MaxRequestsPerKey int      `koanf:"max_requests_per_key" default:"2048" doc:"Maximum number of concurrent requests per key. Requests above the limit get status 429; 0 means no limit."`

@@ -8,13 +8,14 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 )
 
-// access defines which keys an endpoint accepts. A key with the scope admin can do
+// access defines which keys and people an endpoint accepts. A key with the scope admin can do
 // everything in its service; for it, objects of other services do not exist.
 type access int
 
 const (
 	anybody           access = iota // no key at all
 	mayRead                         // configuration, traces, status
+	mayListServices                 // as mayRead, also without specifying one of several services
 	mayLookUp                       // people and their subscriptions: scope subscribe or read
 	maySubscribe                    // change people and their subscriptions
 	mayPublish                      // send events and messages
@@ -32,6 +33,7 @@ const (
 // scopesOf lists the scopes for each access, any of which is sufficient.
 var scopesOf = [...]catalog.Scopes{
 	mayRead:           catalog.ScopeRead,
+	mayListServices:   catalog.ScopeRead,
 	mayLookUp:         catalog.ScopeRead | catalog.ScopeSubscribe,
 	maySubscribe:      catalog.ScopeSubscribe,
 	mayPublish:        catalog.ScopePublish,
@@ -51,14 +53,14 @@ func (a *API) allowed(r *http.Request, who access) (caller, error) {
 	if who == anybody {
 		return caller{}, nil
 	}
-	c, err := a.caller(r)
+	c, err := a.caller(r, who)
 	if err == nil {
 		err = c.must(who)
 	}
 	return c, err
 }
 
-// must returns an error that states the missing scope if the key lacks the access.
+// must returns an error that states the missing scope if the caller lacks the access.
 func (c caller) must(who access) error {
 	p := c.principal
 	switch {
@@ -67,11 +69,18 @@ func (c caller) must(who access) error {
 		if lacks == "" {
 			lacks = "admin"
 		}
+		if p.Issuer != "" {
+			return &fanfare.Error{Code: fanfare.Forbidden, Message: "this request needs a role with the scope " + lacks, Hint: "your roles have the scopes " + p.Scopes.String() + "; ask an administrator for another role"}
+		}
 		return &fanfare.Error{Code: fanfare.Forbidden, Message: "this request needs a key with the scope " + lacks,
 			Hint: p.KeyID + " has " + p.Scopes.String() + "; set scopes with fanfare key create --scope, or change them with PATCH /v1/keys/" + p.KeyID}
+	case who == operator && p.Service != "" && p.Issuer != "":
+		return &fanfare.Error{Code: fanfare.Forbidden, Message: "this request needs the role admin in all services", Hint: "sign in with an operator key, such as the one in admin.key of the data directory, or ask an administrator for the role"}
 	case who == operator && p.Service != "":
 		return &fanfare.Error{Code: fanfare.Forbidden, Message: "this request needs a key for all services with the scope admin",
 			Hint: p.KeyID + " is for service " + p.Service + " only; use an operator key, such as the one in admin.key of the data directory"}
+	case c.services != nil && who != mayListServices:
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "you have roles in several services, but the request does not specify one of them", Hint: nameService + " (" + strings.Join(c.services[:min(len(c.services), 10)], ", ") + ")"}
 	}
 	return nil
 }

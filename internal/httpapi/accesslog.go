@@ -21,7 +21,7 @@ const maxRefusalsLogged = 50
 
 // accessLog writes one line for each answered request. The line has the route instead of
 // the path, which may contain the address of a person, no query, and only the id of the
-// key.
+// key or of the sign-in.
 type accessLog struct {
 	log  *slog.Logger
 	what string
@@ -54,6 +54,8 @@ func (l *accessLog) answered(x *responseWriter, now time.Time) {
 		slog.Int("status", x.status), slog.Duration("took", now.Sub(x.began).Round(time.Microsecond)))
 	if x.key != "" {
 		attrs = append(attrs, slog.String("key", x.key))
+	} else if x.signIn != "" {
+		attrs = append(attrs, slog.String("sign_in", x.signIn)) // of a person, whose name is not in the log
 	}
 	if left > 0 {
 		attrs = append(attrs, slog.Int("refusals_not_logged", left))

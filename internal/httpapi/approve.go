@@ -37,20 +37,12 @@ func (a *API) approve(x *responseWriter, r *http.Request, c caller) error {
 		return err
 	}
 	httpio.AllowLongResponse(x)
-	if err := a.deps.Switches.Approve(r.Context(), ref.String(), c.title()); err != nil {
+	if err := a.deps.Switches.Approve(r.Context(), ref.String(), c.principal.Title()); err != nil {
 		return err
 	}
 	a.note(r.Context(), audit.Operation{Service: b.Service, Action: "approve", Kind: string(fanfare.ScopeBroadcast), Name: b.Event}, nil)
 	x.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-// title returns the id and the name of the caller's key, for operators.
-func (c caller) title() string {
-	if c.principal.Name == "" {
-		return c.principal.KeyID
-	}
-	return c.principal.KeyID + " (" + c.principal.Name + ")"
 }
 
 func (a *API) setRate(x *responseWriter, r *http.Request, c caller) error {

@@ -17,6 +17,7 @@ import (
 type auditOf struct {
 	Page
 	Key    string    `query:"key" doc:"only changes made with this key, such as key-1"`
+	Person string    `query:"person" doc:"only changes by this person of OpenID Connect: the key_name of an entry without a key"`
 	Action string    `query:"action" doc:"only this action, such as delete"`
 	Kind   string    `query:"kind" doc:"only changes to this kind of object, such as topic"`
 	Name   string    `query:"name" doc:"only changes to objects with this name or id"`
@@ -31,13 +32,13 @@ func (a *API) auditRoutes() {
 }
 
 func (a *API) listAudit(ctx context.Context, c caller, in *auditOf) (wire.AuditPage, error) {
-	list := listingOf("audit", c.service, in.Key, in.Action, in.Kind, in.Name, in.Since.String(), in.Until.String())
+	list := listingOf("audit", c.service, in.Key, in.Person, in.Action, in.Kind, in.Name, in.Since.String(), in.Until.String())
 	after, err := list.key(in.Cursor)
 	if err != nil {
 		return wire.AuditPage{}, err
 	}
 	before, _ := strconv.ParseInt(after, 10, 64) // 0 without a cursor: from the latest entry
-	lines, next, err := a.deps.Audit.Audit(ctx, audit.Query{Service: c.service, KeyID: in.Key, Action: in.Action, Kind: in.Kind,
+	lines, next, err := a.deps.Audit.Audit(ctx, audit.Query{Service: c.service, KeyID: in.Key, Person: in.Person, Action: in.Action, Kind: in.Kind,
 		Name: in.Name, Since: in.Since, Until: in.Until, Before: before, Limit: in.Limit})
 	page := wire.AuditPage{Audit: make([]wire.AuditEntry, len(lines))}
 	for i := range lines {
@@ -66,10 +67,14 @@ func auditEntry(l *audit.Entry) wire.AuditEntry {
 // nothing the audit log covers do not need it.
 func (c caller) acting(ctx context.Context, x *responseWriter, who access) context.Context {
 	switch who {
-	case anybody, mayRead, mayLookUp, mayPublish, mayTry, mayFollowSessions, mayWork:
+	case anybody, mayRead, mayListServices, mayLookUp, mayPublish, mayTry, mayFollowSessions, mayWork:
 		return ctx
 	}
-	return audit.WithActor(ctx, audit.Actor{KeyID: c.principal.KeyID, KeyName: c.principal.Name, Request: x.id, Tenant: c.principal.Service})
+	actor := audit.Actor{KeyID: c.principal.KeyID, KeyName: c.principal.Name, Request: x.id, Tenant: c.principal.Service}
+	if c.principal.Issuer != "" {
+		actor.KeyName = c.principal.Title()
+	}
+	return audit.WithActor(ctx, actor)
 }
 
 // note adds an entry to the audit log for a change made outside the registry. The change

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,24 +11,28 @@ import (
 	"fanfare.dev/fanfare/internal/signin"
 )
 
-// A caller is the key that sent a request and the service that the request is for.
+// A caller is the key or the person that sent a request, and the service that the request is for.
 type caller struct {
 	principal catalog.Principal
-	service   string // the service of the request; "" if the key is for all services and the request specifies none
+	service   string   // the service of the request; "" if the caller may access all services and the request specifies none
+	services  []string // of a person with roles in several services, if the request specifies none of them; otherwise nil
+	signIn    string   // id of the sign-in; "" for a key that was sent with the request
 }
 
-// caller authenticates the key of r.
-func (a *API) caller(r *http.Request) (caller, error) { return a.callerBy(r, a.signedIn) }
+// caller authenticates the sender of r, for an access.
+func (a *API) caller(r *http.Request, who access) (caller, error) {
+	return a.callerBy(r, who, a.signedIn)
+}
 
 // callerBy is caller with the function that finds the sign-in of a request that has a cookie instead of a key.
-func (a *API) callerBy(r *http.Request, find func(*http.Request) (signin.SignIn, bool)) (caller, error) {
+func (a *API) callerBy(r *http.Request, who access, find func(*http.Request) (signin.SignIn, bool)) (caller, error) {
 	secret, ok := bearer(r.Header.Get("Authorization"))
 	if !ok && r.Header.Get("Authorization") == "" {
 		if in, known, err := a.cookieCaller(r, find); known {
 			if err != nil {
 				return caller{}, err
 			}
-			return serviceOf(r, in.Principal)
+			return callerOf(r, &in, who)
 		}
 	}
 	if !ok {
@@ -40,15 +45,73 @@ func (a *API) callerBy(r *http.Request, find func(*http.Request) (signin.SignIn,
 	return serviceOf(r, principal)
 }
 
-// serviceOf returns the caller with the service of the request.
-func serviceOf(r *http.Request, principal catalog.Principal) (caller, error) {
-	named := r.Header.Get("X-Fanfare-Service")
+// callerOf returns the caller who has a sign-in.
+func callerOf(r *http.Request, in *signin.SignIn, who access) (c caller, err error) {
+	if in.Rights == nil {
+		c, err = serviceOf(r, in.Principal)
+	} else {
+		c, err = personCaller(serviceIn(r), in.Principal, in.Rights, who)
+	}
+	c.signIn = in.ID
+	return c, err
+}
+
+// personCaller returns the caller for a person. Their roles in all services are used where they suffice, and else, those in the service of the request are
+// added, so that the request can access only this service. A person with a role in only one service is like a key for it.
+func personCaller(named string, person catalog.Principal, rights *catalog.Rights, who access) (caller, error) {
+	c := caller{principal: person, service: named}
+	c.principal.Scopes = rights.All.Scopes()
+	if named == "" && rights.All == 0 {
+		c.services = slices.Sorted(maps.Keys(rights.Services))
+		c.principal.Service = c.services[0] // a request that does not specify a service must not reach all of them by mistake
+		for _, roles := range rights.Services {
+			c.principal.Scopes |= roles.Scopes()
+		}
+		if len(c.services) == 1 {
+			c.service, c.services = c.services[0], nil
+		}
+		return c, nil
+	}
+	roles := rights.Services[named]
+	if rights.All|roles == 0 {
+		return caller{}, &fanfare.Error{Code: fanfare.Forbidden, Message: "you have no role in service " + named, Hint: "ask an administrator of this service for a role"}
+	}
+	if roles != 0 && !c.principal.Scopes.Has(scopesOf[who]) {
+		c.principal.Service, c.principal.Scopes = named, c.principal.Scopes|roles.Scopes()
+	}
+	return c, nil
+}
+
+// name returns the id of the key, or the title of the person.
+func (c caller) name() string {
+	if c.principal.KeyID != "" {
+		return c.principal.KeyID
+	}
+	return c.principal.Title()
+}
+
+// sees reports whether the caller may know of a service.
+func (c caller) sees(service string) bool {
+	if c.services != nil {
+		return slices.Contains(c.services, service)
+	}
+	return c.service == "" || c.service == service
+}
+
+// serviceIn returns the service that a request specifies.
+func serviceIn(r *http.Request) string {
 	if r.URL.RawQuery != "" {
 		if q := r.URL.Query().Get("service"); q != "" {
-			named = q
+			return q
 		}
 	}
-	c := caller{principal, named}
+	return r.Header.Get("X-Fanfare-Service")
+}
+
+// serviceOf returns the caller with a key.
+func serviceOf(r *http.Request, principal catalog.Principal) (caller, error) {
+	named := serviceIn(r)
+	c := caller{principal: principal, service: named}
 	if principal.Service != "" {
 		c.service = principal.Service
 	}
@@ -67,6 +130,17 @@ func bearer(header string) (string, bool) {
 	return strings.TrimSpace(header[len(scheme):]), true
 }
 
+// nameService is the hint for a request that has to specify a service.
+const nameService = "set the header X-Fanfare-Service or the query parameter service"
+
+// subject returns the beginning of a sentence about the rights of the caller.
+func (c caller) subject() string {
+	if c.principal.Issuer != "" {
+		return "your roles are"
+	}
+	return "the key is"
+}
+
 // oneService returns the service of a request that needs exactly one: the service of the
 // key, the service that the request specifies, or the only service of the server.
 func (a *API) oneService(c caller) (string, error) {
@@ -77,7 +151,7 @@ func (a *API) oneService(c caller) (string, error) {
 	if len(all) == 1 {
 		return all[0], nil
 	}
-	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the key is for all services, but the request does not specify a service", Hint: "set the header X-Fanfare-Service or the query parameter service"}
+	e := &fanfare.Error{Code: fanfare.Invalid, Message: c.subject() + " for all services, but the request does not specify a service", Hint: nameService}
 	if len(all) == 0 {
 		e.Message, e.Hint = "the server has no services yet", "apply a document with a service first"
 	} else if len(all) <= 10 {

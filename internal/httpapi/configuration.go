@@ -35,14 +35,15 @@ func (a *API) serviceRoutes() {
 		return shownAs[wire.Service](s.ServiceLimits, struct {
 			Pages       catalog.Pages        `json:"pages,omitzero"`
 			MailDomains []catalog.MailDomain `json:"mail_domains,omitempty"`
-		}{s.Pages, s.MailDomains}, wire.Service{Name: s.Name, Title: s.Title, MatchingBudget: catalog.Duration(s.MatchingBudget).String(),
+			Roles       []catalog.RoleGrant  `json:"roles,omitempty"`
+		}{s.Pages, s.MailDomains, s.Roles}, wire.Service{Name: s.Name, Title: s.Title, MatchingBudget: catalog.Duration(s.MatchingBudget).String(),
 			HoldAbove: s.HoldAbove, HoldExemptUrgent: s.HoldExemptUrgent, SubscriberSchema: s.SubscriberSchema})
 	}
-	read(a, listOp("list-services", "/v1/services", "configuration", "List the services that the key can access, by name"), mayRead,
+	read(a, listOp("list-services", "/v1/services", "configuration", "List the services that the key can access, by name"), mayListServices,
 		func(_ context.Context, c caller, in *Page) (page wire.ServicePage, err error) {
 			var all []wire.Service
 			for _, s := range a.deps.Documents.Configuration().Services() {
-				if c.service == "" || c.service == s.Name {
+				if c.sees(s.Name) {
 					all = append(all, see(s))
 				}
 			}

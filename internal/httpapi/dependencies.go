@@ -28,6 +28,7 @@ type Dependencies struct {
 	Keys              Keys
 	Keyring           Keyring
 	SignIns           SignIns
+	OIDC              OIDC // nil: nobody can sign in with OpenID Connect
 	Documents         Documents
 	Subscriptions     Subscriptions
 	Subscribers       Subscribers
@@ -76,6 +77,7 @@ type Dependencies struct {
 	Metrics     http.Handler // nil: no endpoint
 	MetricsOpen bool         // serve it without a key to other machines
 
+	PublicURL string // of the server, or ""
 	Limits    limits.Limits
 	Origins   []string       // origins whose scripts may read responses (CORS)
 	Proxies   []netip.Prefix // proxies whose X-Forwarded-For is trusted

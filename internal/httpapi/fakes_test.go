@@ -393,7 +393,7 @@ func (w *world) DropParked(_ context.Context, id string) error {
 
 // api serves the world.
 func (w *world) api(change ...func(*Dependencies)) *API {
-	parts := Dependencies{Keys: w, Keyring: newKeyBox(), SignIns: signIns(w), Documents: w, Subscriptions: w, Topics: w, Intake: w, Reports: w, Switches: w, Recalls: w, Mailboxes: boxes{}, Parking: w, Audit: new(ledger), Explaining: w, Previews: w,
+	parts := Dependencies{Keys: w, Keyring: newKeyBox(), SignIns: signIns(w, noRoles()), Documents: w, Subscriptions: w, Topics: w, Intake: w, Reports: w, Switches: w, Recalls: w, Mailboxes: boxes{}, Parking: w, Audit: new(ledger), Explaining: w, Previews: w,
 		Unsubscriber: unsubscribeWorld{w},
 		Ready:        func() error { return w.notReady },
 		Metrics:      http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, "fanfare_up 1\n") }),

@@ -60,7 +60,7 @@ func (a *API) liveRoutes() {
 func (a *API) followStatus(x *responseWriter, r *http.Request, c caller) error {
 	once, _ := strconv.ParseBool(r.URL.Query().Get("once")) // checked already
 	of := statusfeed.View{Service: c.service, Whole: c.principal.Service == ""}
-	listener, err := a.feed.Join(c.principal.KeyID, of)
+	listener, err := a.feed.Join(c.principal.ID(), of)
 	if err != nil {
 		return err
 	}
@@ -126,6 +126,6 @@ func (w *eventWriter) write(text []byte) bool {
 // stillAllowed reports whether the sender of a request may go on reading the status. It is not a use of a sign-in, so a page that is left open does not
 // prolong it.
 func (a *API) stillAllowed(r *http.Request, c caller) bool {
-	now, err := a.callerBy(r, a.stillSignedIn)
+	now, err := a.callerBy(r, mayRead, a.stillSignedIn)
 	return err == nil && now.must(mayRead) == nil && now.service == c.service && now.principal.Service == c.principal.Service
 }

@@ -31,8 +31,8 @@ func (a *API) rateRoutes() {
 
 func (a *API) rates(ctx context.Context, c caller, in *ratesOf) (wire.Rates, error) {
 	if c.principal.Service != "" {
-		return wire.Rates{}, &fanfare.Error{Code: fanfare.Forbidden, Message: "this request needs a key for all services, because the values are those of the whole server",
-			Hint: c.principal.KeyID + " is for service " + c.principal.Service + " only; use a key for all services with the scope read"}
+		return wire.Rates{}, &fanfare.Error{Code: fanfare.Forbidden, Message: "this request needs rights in all services, because the values are those of the whole server",
+			Hint: "use a key for all services with the scope read, or ask an administrator for a role in all services"}
 	}
 	step, err := time.ParseDuration(in.Step)
 	if err != nil {

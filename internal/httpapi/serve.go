@@ -27,6 +27,7 @@ type responseWriter struct {
 
 	began    time.Time
 	key      string           // id of the key of the request, "" if unknown
+	signIn   string           // id of the sign-in of the person who sent the request with a cookie, "" if there is none
 	keyLimit *limits.KeyLimit // the limit that counts the request, or nil
 	released bool             // the request is not counted any more
 }
@@ -122,9 +123,10 @@ func (a *API) admitted(x *responseWriter, who access) (caller, error) {
 	}
 	r := x.request
 	c, err := a.allowed(r, who)
-	if x.key = c.principal.KeyID; x.key != "" {
+	x.key, x.signIn = c.principal.KeyID, c.signIn
+	if sender := c.principal.ID(); sender != "" {
 		var over error
-		if x.keyLimit, over = a.keyLimits.Acquire(x.Header(), x.key, x.began); over != nil {
+		if x.keyLimit, over = a.keyLimits.Acquire(x.Header(), sender, x.began); over != nil {
 			return caller{}, over
 		}
 	} else if fanfare.CodeOf(err) == fanfare.Unauthenticated && r.Header.Get("Authorization") != "" {

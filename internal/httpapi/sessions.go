@@ -140,7 +140,7 @@ func (a *API) openSession(x *responseWriter, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	o.OpenedBy = c.principal.KeyID
+	o.OpenedBy = c.name()
 	began := a.now().Truncate(time.Millisecond)
 	info, err := a.deps.Sessions.Open(r.Context(), service, o)
 	if err != nil {
@@ -240,7 +240,7 @@ func (a *API) closeSession(x *responseWriter, r *http.Request, c caller) error {
 		action = "purge"
 	}
 	httpio.AllowLongResponse(x)
-	if err := a.deps.Sessions.End(r.Context(), service, id, purge, "closed by "+c.principal.KeyID); err != nil {
+	if err := a.deps.Sessions.End(r.Context(), service, id, purge, "closed by "+c.name()); err != nil {
 		return err
 	}
 	a.note(r.Context(), audit.Operation{Service: service, Action: action, Kind: "session", Name: id}, nil)

@@ -2,14 +2,17 @@ package httpapi
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
@@ -19,6 +22,7 @@ import (
 // SignIns are the sign-ins of people to the console; *signin.SignIns has these methods.
 type SignIns interface {
 	Begin(ctx context.Context, key, agent, address string) (secret string, in signin.SignIn, err error)
+	BeginPerson(ctx context.Context, p signin.Person, agent, address string) (secret string, in signin.SignIn, err error)
 	Find(secret string) (signin.SignIn, bool)
 	Peek(secret string) (signin.SignIn, bool)
 	List(service string) []signin.SignIn
@@ -44,7 +48,7 @@ func (a *API) signInRoutes() {
 	} {
 		a.mux.HandleFunc(method+" "+signInPath, func(w http.ResponseWriter, r *http.Request) {
 			x := w.(*responseWriter)
-			x.Header().Set("Cache-Control", "no-store")
+			protect(x.Header(), nothingPolicy)
 			err := foreignPage()
 			if a.crossOrigin.Check(r) == nil {
 				err = serve(x, r)
@@ -58,7 +62,7 @@ func (a *API) signInRoutes() {
 		return huma.Operation{OperationID: id, Method: method, Path: path, Tags: []string{"keys"}, Summary: summary}
 	}
 	list := op("list-sign-ins", http.MethodGet, "/v1/sign-ins", "List the sign-ins to the console, the newest first")
-	list.Description = "A sign-in has the rights of its key, and ends with it. The list has those whose keys are for the service; for a key for all services, it has all."
+	list.Description = "A sign-in with a key has the rights of the key, and ends with it; one with OpenID Connect has the current roles of the person, and ends when there are none left. The list has those whose rights are in the service only; for a key for all services, it has all."
 	read(a, list, mayConfigure, func(_ context.Context, c caller, in *Page) (page wire.SignInPage, err error) {
 		var all []wire.SignIn
 		for _, one := range a.deps.SignIns.List(c.service) {
@@ -74,15 +78,42 @@ func (a *API) signInRoutes() {
 	act(a, op("end-sign-in", http.MethodDelete, "/v1/sign-ins/{id}", "End a sign-in to the console"), mayConfigure, func(ctx context.Context, c caller, in *One) error {
 		ended, err := a.deps.SignIns.End(ctx, c.service, in.ID)
 		if err == nil {
-			a.note(ctx, audit.Operation{Service: ended.Principal.Service, Action: "end", Kind: "sign-in", Name: ended.ID}, nil)
+			a.note(ctx, audit.Operation{Service: serviceOfSignIn(&ended), Action: "end", Kind: "sign-in", Name: ended.ID}, nil)
 		}
 		return err
 	})
 }
 
 func signInOf(in signin.SignIn) wire.SignIn {
-	return wire.SignIn{ID: in.ID, KeyID: in.Principal.KeyID, KeyName: in.Principal.Name, Service: in.Principal.Service, Scopes: in.Principal.Scopes.Names(),
+	p := &in.Principal
+	shown := wire.SignIn{ID: in.ID, KeyID: p.KeyID, Service: serviceOfSignIn(&in), Scopes: p.Scopes.Names(),
 		BeganAt: in.BeganAt, UsedAt: in.UsedAt, ExpiresAt: in.ExpiresAt, UserAgent: in.Agent, Address: in.Address}
+	if in.Rights == nil {
+		shown.KeyName = p.Name
+		return shown
+	}
+	shown.Person, shown.Mail, shown.Issuer, shown.Subject = p.Name, p.Owner, p.Issuer, p.Subject
+	add := func(service string, roles catalog.Roles) {
+		if roles != 0 {
+			shown.Roles = append(shown.Roles, wire.SignInRole{Service: service, Roles: roles.Names(), Scopes: roles.Scopes().Names()})
+		}
+	}
+	add("", in.Rights.All)
+	for _, service := range slices.Sorted(maps.Keys(in.Rights.Services)) {
+		add(service, in.Rights.Services[service])
+	}
+	shown.Scopes = (in.Rights.All | in.Rights.Services[shown.Service]).Scopes().Names()
+	return shown
+}
+
+// serviceOfSignIn returns the only service that a sign-in may access, or "".
+func serviceOfSignIn(in *signin.SignIn) string {
+	if in.Rights != nil && in.Rights.All == 0 && len(in.Rights.Services) == 1 {
+		for only := range in.Rights.Services {
+			return only
+		}
+	}
+	return in.Principal.Service
 }
 
 func (a *API) showSignIn(x *responseWriter, r *http.Request) error {
@@ -96,11 +127,11 @@ func (a *API) showSignIn(x *responseWriter, r *http.Request) error {
 // endSignIn signs out. It succeeds without a sign-in, too.
 func (a *API) endSignIn(x *responseWriter, r *http.Request) error {
 	if in, ok := a.signedIn(r); ok {
-		ctx := caller{principal: in.Principal}.acting(r.Context(), x, mayConfigure)
+		ctx := signInActor(r.Context(), x, &in)
 		if _, err := a.deps.SignIns.End(ctx, "", in.ID); err != nil && fanfare.CodeOf(err) != fanfare.NotFound {
 			return err
 		}
-		a.note(ctx, audit.Operation{Service: in.Principal.Service, Action: "end", Kind: "sign-in", Name: in.ID}, nil)
+		a.note(ctx, audit.Operation{Service: serviceOfSignIn(&in), Action: "end", Kind: "sign-in", Name: in.ID}, nil)
 	}
 	for _, name := range []string{secureCookie, loopbackCookie} {
 		http.SetCookie(x, &http.Cookie{Name: name, Path: "/", MaxAge: -1, HttpOnly: true, Secure: name == secureCookie, SameSite: http.SameSiteLaxMode}) //nolint:gosec // over HTTP, only for a browser on the same machine
@@ -131,14 +162,24 @@ func (a *API) beginSignIn(x *responseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	x.key = in.Principal.KeyID
-	a.note(caller{principal: in.Principal}.acting(r.Context(), x, mayConfigure), audit.Operation{Service: in.Principal.Service, Action: "begin", Kind: "sign-in", Name: in.ID}, nil)
+	a.welcome(x, r, secure, secret, &in)
+	return httpio.WriteJSON(x, http.StatusCreated, "application/json", signInOf(in))
+}
+
+// welcome sends the cookie of a sign-in that has begun, and records it. The secret is always new, so nobody can know the cookie before the sign-in.
+func (a *API) welcome(x *responseWriter, r *http.Request, secure bool, secret string, in *signin.SignIn) {
+	x.key, x.signIn = in.Principal.KeyID, in.ID
+	a.note(signInActor(r.Context(), x, in), audit.Operation{Service: serviceOfSignIn(in), Action: "begin", Kind: "sign-in", Name: in.ID}, nil)
 	cookie := &http.Cookie{Name: loopbackCookie, Value: secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode}
 	if secure {
 		cookie.Name, cookie.Secure = secureCookie, true
 	}
 	http.SetCookie(x, cookie)
-	return httpio.WriteJSON(x, http.StatusCreated, "application/json", signInOf(in))
+}
+
+// signInActor returns a context that attributes the beginning or the end of a sign-in to the person.
+func signInActor(ctx context.Context, x *responseWriter, in *signin.SignIn) context.Context {
+	return caller{principal: in.Principal}.acting(ctx, x, mayConfigure)
 }
 
 // cookieIsSecure reports whether a sign-in is over HTTPS. It fails if a cookie would be sent over a network without encryption.
@@ -214,5 +255,5 @@ func foreignPage() error {
 }
 
 func noSignIn() error {
-	return &fanfare.Error{Code: fanfare.Unauthenticated, Message: "nobody is signed in, or the sign-in has ended", Hint: "sign in with an API key"}
+	return &fanfare.Error{Code: fanfare.Unauthenticated, Message: "nobody is signed in, or the sign-in has ended", Hint: "sign in"}
 }

@@ -30,13 +30,16 @@ func (s *signInRecords) ChangeSignIns(_ context.Context, added *control.SignInRe
 }
 
 // signIns are the real sign-ins, with the keys of a world.
-func signIns(keys Keys) SignIns {
-	s, err := signin.Open(context.Background(), &signInRecords{}, signInKeys{keys}, clock.System{}, slog.New(slog.DiscardHandler))
+func signIns(keys Keys, roles signin.PeopleRoles) SignIns {
+	s, err := signin.Open(context.Background(), &signInRecords{}, signInKeys{keys}, roles, clock.System{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		panic(err)
 	}
 	return s
 }
+
+// noRoles are the roles of a server without issuers.
+func noRoles() *signin.Roles { return signin.NewRoles(nil, nil, catalog.NewSnapshot) }
 
 // signInKeys finds the keys of a world by their ids.
 type signInKeys struct{ Keys }

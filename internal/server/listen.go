@@ -64,6 +64,9 @@ func (c *components) listen(ctx context.Context) error {
 	c.background(eraser.Run)
 
 	parts := c.parts(traces, reports)
+	if c.oidc != nil {
+		parts.OIDC = c.oidc
+	}
 	parts.Nodes, parts.Sessions, parts.Agents = c.nodes(), c.sessions, workers.Agents{Hub: c.fleet}
 	parts.Messages, parts.Moves, parts.Forgetting, parts.Parking = c.messages, mover, eraser, parking
 	if c.dispatch.Links != nil {
@@ -157,7 +160,7 @@ func (c *components) parts(traces *report.Traces, reports *status.Reporter) http
 		Backups:  &backup.Server{Dir: c.dir, DB: c.db, Bus: c.bus, Version: c.version, Clock: c.clock, Exclusive: c.exclusive},
 		Ready:    c.ready, Metrics: reports.Metrics(), MetricsOpen: c.config.MetricsOpen,
 		Limits: limits.Limits{Requests: c.config.MaxRequests, RequestsPerKey: c.config.MaxRequestsPerKey, RatePerSecond: c.config.RateLimit, Burst: c.config.RateBurst}, Origins: c.config.CORSOrigins, Proxies: c.config.Proxies(), AccessLog: c.config.AccessLog,
-		Version: c.version, Now: c.clock.Now, Log: c.log,
+		PublicURL: c.publicURL(), Version: c.version, Now: c.clock.Now, Log: c.log,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"time"
 
@@ -59,6 +60,7 @@ import (
 	"fanfare.dev/fanfare/internal/session/fleet"
 	"fanfare.dev/fanfare/internal/session/sessionlog"
 	"fanfare.dev/fanfare/internal/signin"
+	"fanfare.dev/fanfare/internal/signin/oidc"
 	controlstore "fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -96,6 +98,7 @@ type components struct {
 	standby    *deliveries.Store // may lag slightly
 	control    *controlstore.Store
 	signIns    *signin.SignIns
+	oidc       *oidc.Client // nil: nobody can sign in with OpenID Connect
 	days       []fanfare.Day
 	highest    fanfare.EventSeq
 
@@ -226,8 +229,13 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	issuers, err := readIssuers(c.config.OIDC)
+	if err != nil {
+		return err
+	}
 	c.registry, err = registry.Open(ctx, registry.Options{
-		Store: c.control, Conditions: c.conditions(), ParseAddress: address.Parse, ParseURL: address.ParseURL,
+		Issuers: issuers.URLs(),
+		Store:   c.control, Conditions: c.conditions(), ParseAddress: address.Parse, ParseURL: address.ParseURL,
 		CheckKey: c.capture.CheckKey, CompileTemplate: preview.CompileTemplate(int(c.config.MaxAttachments)), DryRunTemplate: preview.DryRunTemplate, DryRunDigest: preview.DryRunDigest, Files: filetype.Policy(c.config.AllowAttachments),
 		WaitInFlight: c.awaitEnded, Now: c.clock.Now, SuppressionKey: c.keys.Suppression.Bytes, Progress: c.progress.Begin("load subscriptions", 0),
 		StoreOutage: c.outage.Err, MaxWait: c.db.Patience(), Logger: c.log,
@@ -236,8 +244,12 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 		return err
 	}
 	c.onStopDo(c.registry.Close)
-	if c.signIns, err = signin.Open(ctx, c.control, c.registry, c.clock, c.log); err != nil {
+	roles := signin.NewRoles(issuers.URLs(), issuers.Roles, c.registry.Snapshot)
+	if c.signIns, err = signin.Open(ctx, c.control, c.registry, roles, c.clock, c.log); err != nil {
 		return err
+	}
+	if len(issuers.Issuers) > 0 {
+		c.oidc = oidc.New(oidc.Options{Issuers: issuers.Issuers, Claims: roles.Claims, Clock: c.clock})
 	}
 	c.background(c.signIns.Run)
 	knowsKey := func(secret string) bool {
@@ -262,6 +274,14 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 		return nil // another node has its file
 	}
 	return adminkey.Ensure(ctx, c.dir, c.registry)
+}
+
+// readIssuers reads the file with the issuers of OpenID Connect, if there is one.
+func readIssuers(path string) (*oidc.Settings, error) {
+	if path == "" {
+		return &oidc.Settings{}, nil
+	}
+	return oidc.ReadFile(path, oidc.Sources{ReadFile: os.ReadFile, LookupEnv: os.LookupEnv})
 }
 
 // conditions returns the matching index that the registry changes. In a cluster, it also changes the copies on other nodes.

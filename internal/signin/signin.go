@@ -1,9 +1,9 @@
-// Package signin keeps the sign-ins of people to the console. A person exchanges an API key once for a cookie; from then on, the browser sends the cookie
-// instead of the key.
+// Package signin keeps the sign-ins of people to the console. A person exchanges an API key once for a cookie, or signs in with OpenID Connect; from then
+// on, the browser sends the cookie.
 //
 // State. All sign-ins are in memory and in the store, which keeps a hash of the secret in the cookie. A sign-in has no rights of its own: each request
-// asks for those that its key has at that moment, so a key that is disabled, changed or deleted takes effect at once. A sign-in ends after a time without a
-// request, and after a time in any case.
+// asks for those that its key has at that moment, or for the roles that the claims of the person have. A key that is disabled, changed or deleted, and a
+// role that is removed, therefore take effect at once. A sign-in ends after a time without a request, and after a time in any case.
 //
 // Failure. A sign-in is stored before the cookie is sent. The times of the last use are stored some minutes late, so that a restart may end a sign-in
 // that was used in between a little early.
@@ -15,6 +15,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -34,7 +37,7 @@ const (
 	MaxIdle = 8 * time.Hour      // without a request
 	MaxAge  = 7 * 24 * time.Hour // in any case
 
-	maxPerKey     = 100 // the oldest one ends when there are more
+	maxPerPerson  = 100 // and of a key; the oldest one ends when there are more
 	maxAgentBytes = 300
 	useInterval   = 5 * time.Minute // precision of the stored time of the last use
 	secretBytes   = 32
@@ -48,16 +51,34 @@ type Keys interface {
 	Principal(keyID string) (catalog.Principal, bool)
 }
 
+// PeopleRoles are the current roles of people; *Roles has these methods.
+type PeopleRoles interface {
+	// Rights returns the roles of a person with claims of an issuer.
+	Rights(issuer string, claims []catalog.Claim) catalog.Rights
+	// Relevant selects the claims of a person on which roles depend now.
+	Relevant(issuer string, values func(claim string) []string) []catalog.Claim
+}
+
 // Store stores sign-ins; *control.Store has these methods.
 type Store interface {
 	SignIns(ctx context.Context) ([]control.SignInRecord, error)
 	ChangeSignIns(ctx context.Context, added *control.SignInRecord, used map[string]time.Time, ended []string) error
 }
 
-// A SignIn is a sign-in that has not ended, with the rights of its key.
+// A Person is a person whom an issuer of OpenID Connect has identified.
+type Person struct {
+	Issuer  string // URL
+	Subject string
+	Name    string
+	Mail    string // verified mail address; "" if the issuer states none
+	Values  func(claim string) []string
+}
+
+// A SignIn is a sign-in that has not ended, with the rights of its key or its person.
 type SignIn struct {
 	ID        string
-	Principal catalog.Principal
+	Principal catalog.Principal // of a person: without a service and scopes
+	Rights    *catalog.Rights   // of a person; nil for a key
 	BeganAt   time.Time
 	UsedAt    time.Time
 	ExpiresAt time.Time // if it is not used again
@@ -69,6 +90,7 @@ type SignIn struct {
 type SignIns struct {
 	store Store
 	keys  Keys
+	roles PeopleRoles
 	clock clock.Clock
 	log   *slog.Logger
 
@@ -79,15 +101,31 @@ type SignIns struct {
 // An entry is a sign-in in memory.
 type entry struct {
 	control.SignInRecord
+	person    storedPerson // zero for a key
 	storedUse time.Time
 }
 
+// A storedPerson is the stored form of a person. It has only the claims on which roles depended at the beginning.
+type storedPerson struct {
+	Issuer  string          `json:"issuer"`
+	Subject string          `json:"subject"`
+	Name    string          `json:"name,omitempty"`
+	Mail    string          `json:"mail,omitempty"`
+	Claims  []catalog.Claim `json:"claims"`
+}
+
 // Open reads the sign-ins.
-func Open(ctx context.Context, store Store, keys Keys, c clock.Clock, log *slog.Logger) (*SignIns, error) {
-	s := &SignIns{store: store, keys: keys, clock: c, log: log, byHash: map[[sha256.Size]byte]*entry{}}
+func Open(ctx context.Context, store Store, keys Keys, roles PeopleRoles, c clock.Clock, log *slog.Logger) (*SignIns, error) {
+	s := &SignIns{store: store, keys: keys, roles: roles, clock: c, log: log, byHash: map[[sha256.Size]byte]*entry{}}
 	list, err := store.SignIns(ctx)
 	for i := range list {
-		s.byHash[list[i].Hash] = &entry{list[i], list[i].UsedAt}
+		e := &entry{SignInRecord: list[i], storedUse: list[i].UsedAt}
+		if e.Person != "" {
+			if err := json.Unmarshal([]byte(e.Person), &e.person); err != nil {
+				return s, fmt.Errorf("sign-in %s: %w", e.ID, err)
+			}
+		}
+		s.byHash[e.Hash] = e
 	}
 	return s, err
 }
@@ -98,13 +136,36 @@ func (s *SignIns) Begin(ctx context.Context, key, agent, address string) (secret
 	if !ok {
 		return "", in, &fanfare.Error{Code: fanfare.Unauthenticated, Message: "unknown or revoked API key", Hint: "create a key with fanfare key create; the first key is in admin.key of the data directory"}
 	}
+	return s.begin(ctx, &entry{SignInRecord: control.SignInRecord{KeyID: who.KeyID, Agent: agentOf(agent), Address: address}})
+}
+
+// ErrNoRole is the error for a person who has no role in any service.
+var ErrNoRole = errors.New("the person has no role in any service")
+
+// BeginPerson signs in a person, and returns the secret of the cookie. It fails with ErrNoRole.
+func (s *SignIns) BeginPerson(ctx context.Context, p Person, agent, address string) (secret string, in SignIn, err error) {
+	claims := s.roles.Relevant(p.Issuer, p.Values)
+	if s.roles.Rights(p.Issuer, claims).IsEmpty() {
+		return "", in, ErrNoRole
+	}
+	e := &entry{SignInRecord: control.SignInRecord{Agent: agentOf(agent), Address: address}, person: storedPerson{p.Issuer, p.Subject, catalog.PersonName(p.Name), p.Mail, claims}}
+	text, err := json.Marshal(e.person)
+	if err != nil {
+		return "", in, err
+	}
+	e.Person = string(text)
+	return s.begin(ctx, e)
+}
+
+// begin stores a sign-in with a new secret.
+func (s *SignIns) begin(ctx context.Context, e *entry) (secret string, in SignIn, err error) {
 	var random [secretBytes]byte
 	_, _ = rand.Read(random[:]) // never fails
 	secret = base64.RawURLEncoding.EncodeToString(random[:])
 	now := s.clock.Now().UTC().Truncate(time.Second)
-	e := &entry{control.SignInRecord{ID: "sin-" + strings.ToLower(rand.Text()[:12]), Hash: sha256.Sum256([]byte(secret)), KeyID: who.KeyID, BeganAt: now, UsedAt: now, Agent: agentOf(agent), Address: address}, now}
+	e.ID, e.Hash, e.BeganAt, e.UsedAt, e.storedUse = "sin-"+strings.ToLower(rand.Text()[:12]), sha256.Sum256([]byte(secret)), now, now, now
 	s.mu.Lock()
-	ended := s.excess(who.KeyID)
+	ended := s.excess(e)
 	s.mu.Unlock()
 	if err := s.store.ChangeSignIns(ctx, &e.SignInRecord, nil, idsOf(ended)); err != nil {
 		return "", in, control.UserError(err, "the sign-in could not be stored")
@@ -115,7 +176,8 @@ func (s *SignIns) Begin(ctx context.Context, key, agent, address string) (secret
 		delete(s.byHash, old.Hash)
 	}
 	s.byHash[e.Hash] = e
-	return secret, e.signIn(who), nil
+	in, _ = s.live(e, now)
+	return secret, in, nil
 }
 
 // agentOf returns the start of a User-Agent, without control characters.
@@ -132,19 +194,19 @@ func agentOf(text string) string {
 	return text
 }
 
-// excess returns the oldest sign-ins of a key, so that one more is within the limit.
-func (s *SignIns) excess(keyID string) []*entry {
+// excess returns the oldest sign-ins of the key or the person of another one, so that one more is within the limit.
+func (s *SignIns) excess(other *entry) []*entry {
 	var of []*entry
 	for _, e := range s.byHash {
-		if e.KeyID == keyID {
+		if e.KeyID == other.KeyID && e.person.Issuer == other.person.Issuer && e.person.Subject == other.person.Subject {
 			of = append(of, e)
 		}
 	}
-	if len(of) < maxPerKey {
+	if len(of) < maxPerPerson {
 		return nil
 	}
 	slices.SortFunc(of, func(a, b *entry) int { return cmp.Or(a.UsedAt.Compare(b.UsedAt), cmp.Compare(a.ID, b.ID)) })
-	return of[:len(of)-maxPerKey+1]
+	return of[:len(of)-maxPerPerson+1]
 }
 
 func idsOf(list []*entry) (ids []string) {
@@ -154,19 +216,33 @@ func idsOf(list []*entry) (ids []string) {
 	return ids
 }
 
-func (e *entry) signIn(who catalog.Principal) SignIn {
+func (e *entry) signIn() SignIn {
 	expires := e.UsedAt.Add(MaxIdle)
 	if end := e.BeganAt.Add(MaxAge); end.Before(expires) {
 		expires = end
 	}
-	return SignIn{ID: e.ID, Principal: who, BeganAt: e.BeganAt, UsedAt: e.UsedAt, ExpiresAt: expires, Agent: e.Agent, Address: e.Address}
+	return SignIn{ID: e.ID, BeganAt: e.BeganAt, UsedAt: e.UsedAt, ExpiresAt: expires, Agent: e.Agent, Address: e.Address}
 }
 
-// live returns the sign-in with the rights of its key, unless it has ended.
-func (s *SignIns) live(e *entry, now time.Time) (SignIn, bool) {
-	who, ok := s.keys.Principal(e.KeyID)
-	in := e.signIn(who)
+// live returns the sign-in with its rights, unless it has ended.
+func (s *SignIns) live(e *entry, now time.Time) (in SignIn, ok bool) {
+	in = e.signIn()
+	if p := &e.person; p.Issuer != "" {
+		rights := s.roles.Rights(p.Issuer, p.Claims)
+		in.Principal, in.Rights = catalog.Principal{Name: p.Name, Owner: p.Mail, Issuer: p.Issuer, Subject: p.Subject}, &rights
+		ok = !rights.IsEmpty()
+	} else {
+		in.Principal, ok = s.keys.Principal(e.KeyID)
+	}
 	return in, ok && now.Before(in.ExpiresAt)
+}
+
+// IsOnlyFor reports whether all rights of a sign-in are in one service.
+func (in *SignIn) IsOnlyFor(service string) bool {
+	if in.Rights == nil {
+		return in.Principal.Service == service
+	}
+	return in.Rights.All == 0 && len(in.Rights.Services) == 1 && in.Rights.Services[service] != 0
 }
 
 // Find returns the sign-in of a cookie, and counts this as a use.
@@ -184,7 +260,8 @@ func (s *SignIns) Find(secret string) (SignIn, bool) {
 	}
 	if now.After(e.UsedAt) {
 		e.UsedAt = now
-		in = e.signIn(in.Principal)
+		is := e.signIn()
+		in.UsedAt, in.ExpiresAt = is.UsedAt, is.ExpiresAt
 	}
 	return in, true
 }
@@ -201,13 +278,13 @@ func (s *SignIns) Peek(secret string) (SignIn, bool) {
 	return in, ok
 }
 
-// List returns the sign-ins with keys of a service, or all with "", the newest first.
+// List returns the sign-ins whose rights are in a service only, or all with "", the newest first.
 func (s *SignIns) List(service string) (list []SignIn) {
 	now := s.clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.byHash {
-		if in, ok := s.live(e, now); ok && (service == "" || in.Principal.Service == service) {
+		if in, ok := s.live(e, now); ok && (service == "" || in.IsOnlyFor(service)) {
 			list = append(list, in)
 		}
 	}
@@ -215,7 +292,7 @@ func (s *SignIns) List(service string) (list []SignIn) {
 	return list
 }
 
-// End ends a sign-in with a key of a service, or of any with "". It fails with NotFound.
+// End ends a sign-in that List returns for the service. It fails with NotFound.
 func (s *SignIns) End(ctx context.Context, service, id string) (SignIn, error) {
 	list := s.List(service)
 	at := slices.IndexFunc(list, func(in SignIn) bool { return in.ID == id })

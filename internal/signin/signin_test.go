@@ -3,7 +3,9 @@ package signin_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +24,9 @@ type world struct {
 	now   time.Time
 	store signin.Store
 	gone  map[string]bool // keys that cannot be used any more
+
+	roles    *signin.Roles
+	snapshot *catalog.Snapshot
 }
 
 func (w *world) Now() time.Time { return w.now }
@@ -45,7 +50,7 @@ func (w *world) Principal(id string) (catalog.Principal, bool) {
 
 func (w *world) open() {
 	w.t.Helper()
-	s, err := signin.Open(w.t.Context(), w.store, w, w, slog.New(slog.DiscardHandler))
+	s, err := signin.Open(w.t.Context(), w.store, w, w.roles, w, slog.New(slog.DiscardHandler))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -72,6 +77,11 @@ func start(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, now: time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC), gone: map[string]bool{}}
 	w.store = control.New(storetest.OpenAt(t, t.TempDir()))
+	w.grant(map[string][]catalog.RoleGrant{
+		"news": {{staff, "groups", "editors", "sender"}, {staff, "groups", "editors", "approver"}, {staff, "groups", "chiefs", "admin"}, {others, "groups", "editors", "admin"}},
+		"shop": {{staff, "email", "ada@example.org", "viewer"}},
+	})
+	w.roles = signin.NewRoles([]string{staff, partners}, []catalog.RoleGrant{{staff, "groups", "operators", "viewer"}}, func() *catalog.Snapshot { return w.snapshot })
 	w.open()
 	return w
 }
@@ -160,6 +170,140 @@ func TestAKeyHasALimitedNumberOfSignIns(t *testing.T) {
 	if n := len(w.List("")); n != 101 {
 		t.Errorf("there are %d sign-ins after a restart", n)
 	}
+}
+
+// Issuers: nobody can sign in with the last one.
+const (
+	staff    = "https://staff.example.org"
+	partners = "https://partners.example.org"
+	others   = "https://others.example.org"
+)
+
+// grant replaces the roles in the configuration.
+func (w *world) grant(services map[string][]catalog.RoleGrant) {
+	w.snapshot = catalog.NewSnapshot()
+	for name, grants := range services {
+		w.snapshot.Services[name] = &catalog.ServiceSnapshot{Name: name, Roles: grants}
+	}
+}
+
+// person returns a person with groups.
+func person(issuer, subject string, groups ...string) signin.Person {
+	return signin.Person{Issuer: issuer, Subject: subject, Name: "Ada <x@example.org> (fake)", Mail: "ada@example.org", Values: func(claim string) []string {
+		return map[string][]string{"groups": groups, "email": {"ada@example.org"}, "secret": {"not for roles"}}[claim]
+	}}
+}
+
+func (w *world) beginPerson(p signin.Person) string {
+	w.t.Helper()
+	secret, _, err := w.BeginPerson(w.t.Context(), p, "", "192.0.2.1")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return secret
+}
+
+func (w *world) mustHave(when, secret, want string) {
+	w.t.Helper()
+	in, ok := w.Find(secret)
+	got := "none"
+	if ok {
+		got = fmt.Sprint(in.Rights.All.Names(), in.Rights.Services["news"].Names(), in.Rights.Services["shop"].Names())
+	}
+	if got != want {
+		w.t.Errorf("%s: the roles are %s, want %s", when, got, want)
+	}
+}
+
+func TestAPersonHasTheCurrentRoles(t *testing.T) {
+	w := start(t)
+	editor, operator, nobody := w.beginPerson(person(staff, "1", "editors", "other")), w.beginPerson(person(staff, "2", "operators", "chiefs")), w.beginPerson(person(staff, "3"))
+	w.mustHave("an editor", editor, "[] [sender approver] [viewer]")
+	w.mustHave("an operator", operator, "[viewer] [admin] [viewer]")
+	w.mustHave("somebody with an address only", nobody, "[] [] [viewer]")
+	for name, p := range map[string]signin.Person{"of another issuer": person(partners, "1", "editors"), "of an issuer that is unknown": person(others, "1", "editors")} {
+		if secret, _, err := w.BeginPerson(t.Context(), p, "", ""); !errors.Is(err, signin.ErrNoRole) || secret != "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	in, _ := w.Find(editor)
+	if p := in.Principal; p.Title() != "Ada x@example.org fake <ada@example.org> ("+staff+")" || p.Service != "" || p.Scopes != 0 || p.KeyID != "" || fmt.Sprint(p.Identities()) != "[person "+staff+" 1 owner ada@example.org]" {
+		t.Errorf("the person is %+v, %s", p, p.Title())
+	}
+	w.open()
+	w.mustHave("after a restart", editor, "[] [sender approver] [viewer]")
+
+	w.grant(map[string][]catalog.RoleGrant{"news": {{staff, "groups", "editors", "sender"}}})
+	w.mustHave("after a role is removed", editor, "[] [sender] []")
+	w.mustHave("after all roles in services are removed", operator, "[viewer] [] []")
+	w.mustHave("after the last role is removed", nobody, "none")
+	list, err := w.store.SignIns(t.Context())
+	if err != nil || len(list) != 3 {
+		t.Fatalf("%d sign-ins, %v", len(list), err)
+	}
+	for _, one := range list {
+		if strings.Contains(one.Person, "not for roles") || strings.Contains(one.Person, `"other"`) || one.KeyID != "" {
+			t.Errorf("%s is stored", one.Person)
+		}
+	}
+	if err := w.Tidy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if list, err = w.store.SignIns(t.Context()); err != nil || len(list) != 2 {
+		t.Errorf("%d sign-ins are left, %v", len(list), err)
+	}
+	w.roles = signin.NewRoles([]string{partners}, nil, func() *catalog.Snapshot { return w.snapshot })
+	w.open()
+	w.mustHave("after the issuer is removed", editor, "none")
+}
+
+func TestASignInOfAPersonIsListedForOneServiceOnly(t *testing.T) {
+	w := start(t)
+	w.grant(map[string][]catalog.RoleGrant{"news": {{staff, "groups", "editors", "sender"}}, "shop": {{staff, "groups", "sellers", "sender"}}})
+	w.beginPerson(person(staff, "1", "editors"))
+	w.beginPerson(person(staff, "2", "editors", "sellers"))
+	w.beginPerson(person(staff, "3", "operators", "editors"))
+	w.begin("key-2")
+	subjects := func(service string) (list []string) {
+		for _, in := range w.List(service) {
+			list = append(list, in.Principal.Subject+in.Principal.KeyID)
+		}
+		slices.Sort(list)
+		return list
+	}
+	if got := fmt.Sprint(subjects("news"), subjects("shop"), subjects("")); got != "[1 key-2] [] [1 2 3 key-2]" {
+		t.Errorf("the lists are %s", got)
+	}
+	for _, in := range w.List("") {
+		_, err := w.End(t.Context(), "news", in.ID)
+		if mine := in.Principal.Subject == "1" || in.Principal.KeyID != ""; mine != (err == nil) {
+			t.Errorf("ending the sign-in of %s: %v", in.Principal.Title(), err)
+		}
+	}
+}
+
+func TestAPersonHasALimitedNumberOfSignIns(t *testing.T) {
+	w := start(t)
+	first, other, same := w.beginPerson(person(staff, "1", "editors")), w.beginPerson(person(staff, "2", "editors")), w.begin("key-1")
+	for range 100 {
+		w.now = w.now.Add(time.Second)
+		w.beginPerson(person(staff, "1", "editors"))
+	}
+	w.mustFind("the oldest one", first, false)
+	w.mustFind("of another person", other, true)
+	w.mustFind("of a key", same, true)
+}
+
+func TestASignInOfAPersonEnds(t *testing.T) {
+	w := start(t)
+	secret := w.beginPerson(person(staff, "1", "editors"))
+	w.now = w.now.Add(signin.MaxIdle)
+	w.mustFind("not used for too long", secret, false)
+	secret = w.beginPerson(person(staff, "1", "editors"))
+	for began := w.now; w.now.Sub(began) < signin.MaxAge; w.now = w.now.Add(time.Hour) {
+		w.mustFind("used all the time", secret, true)
+	}
+	w.mustFind("too old", secret, false)
 }
 
 // broken is a store that cannot be written.

@@ -45,7 +45,7 @@ func ControlTables() []Table {
 		{"states", columns("topic int, key text, series int, seq int, at int, data blob"), 2, ""},
 		{"template_files", columns("sum blob, content blob"), 1, ""},
 		{"news", columns("id int, at int, entries int, blob blob"), 1, ""},
-		{"sign_ins", columns("id text, hash blob, key_id text, began_at int, used_at int, agent text, address text"), 1, ""},
+		{"sign_ins", columns("id text, hash blob, key_id text, began_at int, used_at int, agent text, address text, person text"), 1, ""},
 		{"minute_values", columns("at int, body text"), 1, ""},
 		{"news_position", columns("one int, given int, planned int"), 1, ""},
 	}

@@ -12,8 +12,8 @@ import (
 // An Actor asks for a change. The server makes changes without an actor on its own behalf; they
 // leave no entry in the audit log.
 type Actor struct {
-	KeyID   string // key-1, ...; "" for an actor without a key, such as a recipient with a link
-	KeyName string // at the time of the change
+	KeyID   string // key-1, ...; "" for an actor without a key, such as a person of OpenID Connect or a recipient with a link
+	KeyName string // at the time of the change; without a key, the title of the actor
 	Request string // request id, as in the log
 	Tenant  string // the only service that the key may change; "": all; not stored
 }
@@ -82,6 +82,7 @@ func (e *Entry) Time() time.Time { return time.UnixMicro(e.ID).UTC() }
 // A Query selects entries. An empty field selects all.
 type Query struct {
 	Service, KeyID, Action, Kind, Name string
+	Person                             string    // title of an actor without a key
 	Since, Until                       time.Time // since inclusive, until exclusive
 	Before                             int64     // entries with lower ids only; 0: from the latest
 	Limit                              int
@@ -90,5 +91,5 @@ type Query struct {
 // Matches reports whether the query selects an entry, apart from its time and id.
 func (q *Query) Matches(e *Entry) bool {
 	is := func(asked, has string) bool { return asked == "" || asked == has }
-	return is(q.Service, e.Service) && is(q.KeyID, e.KeyID) && is(q.Action, e.Action) && is(q.Kind, e.Kind) && is(q.Name, e.Name)
+	return is(q.Service, e.Service) && is(q.KeyID, e.KeyID) && (q.Person == "" || e.KeyID == "" && q.Person == e.KeyName) && is(q.Action, e.Action) && is(q.Kind, e.Kind) && is(q.Name, e.Name)
 }

@@ -119,6 +119,8 @@ func schemaDescriptions() map[string]string {
 		"Pages":                "The look and the texts of the recipient pages of a service.",
 		"SignIn":               "A sign-in of a person to the console.",
 		"SignInPage":           "A page of sign-ins, the newest first.",
+		"SignInRole":           "The roles of a person in one service, or in all.",
+		"RoleGrant":            "A role for all people for whom an issuer of OpenID Connect states a claim.",
 		"MailDomain":           "A domain for whose addresses the mailboxes of a service receive mail.",
 		"SearchIndex":          "The state of the search index of mailboxes.",
 		"Reindexing":           "A part of the work of indexing messages again.",

@@ -5,8 +5,8 @@ import "time"
 // An AuditEntry is one change: its actor, its object and its time.
 type AuditEntry struct {
 	At        time.Time        `json:"at"`
-	Key       string           `json:"key,omitempty" doc:"id of the key; absent if no key was needed, as for a recipient who follows a link"`
-	KeyName   string           `json:"key_name,omitempty" doc:"name of the key at that time"`
+	Key       string           `json:"key,omitempty" doc:"id of the key; absent for a person who has signed in with OpenID Connect, and if no key was needed, as for a recipient who follows a link"`
+	KeyName   string           `json:"key_name,omitempty" doc:"name of the key at that time; without a key: the person, as name <verified mail address> (issuer), or another actor"`
 	RequestID string           `json:"request_id,omitempty" doc:"request id, as in the server log"`
 	Service   string           `json:"service,omitempty" doc:"service; absent if the object does not belong to a service"`
 	Action    string           `json:"action" doc:"create, update, delete, end, replace, import, rotate, pause, resume, cancel, retry, drop and others"`

@@ -26,7 +26,7 @@ type Session struct {
 	Reason       string    `json:"reason,omitempty" doc:"why it ended"`
 	OpenedAt     time.Time `json:"opened_at"`
 	ClosedAt     time.Time `json:"closed_at,omitzero"`
-	OpenedBy     string    `json:"opened_by,omitempty" doc:"id of the key that opened it"`
+	OpenedBy     string    `json:"opened_by,omitempty" doc:"id of the key that opened it, or the person who did"`
 	MinInstances int       `json:"min_instances"`
 	MaxInstances int       `json:"max_instances" doc:"0: no limit"`
 	Priority     int       `json:"priority"`

@@ -12,9 +12,10 @@ import (
 type SignInRecord struct {
 	ID      string
 	Hash    [sha256.Size]byte // of the secret in the cookie
-	KeyID   string
-	BeganAt time.Time // in seconds
-	UsedAt  time.Time // in seconds
+	KeyID   string            // "" for a person
+	Person  string            // JSON of a person of OpenID Connect; "" for a key
+	BeganAt time.Time         // in seconds
+	UsedAt  time.Time         // in seconds
 	Agent   string
 	Address string
 }
@@ -24,7 +25,7 @@ func (s *Store) SignIns(ctx context.Context) (list []SignInRecord, err error) {
 	err = s.part.Read(ctx, func(session store.Session) error {
 		list = nil
 		return session.Each("sign_ins", func(r store.Row) error {
-			one := SignInRecord{ID: r.Text(0), KeyID: r.Text(2), BeganAt: time.Unix(r.Int64(3), 0).UTC(), UsedAt: time.Unix(r.Int64(4), 0).UTC(), Agent: r.Text(5), Address: r.Text(6)}
+			one := SignInRecord{ID: r.Text(0), KeyID: r.Text(2), BeganAt: time.Unix(r.Int64(3), 0).UTC(), UsedAt: time.Unix(r.Int64(4), 0).UTC(), Agent: r.Text(5), Address: r.Text(6), Person: r.Text(7)}
 			if r.Len(1) == len(one.Hash) {
 				r.Copy(1, one.Hash[:])
 			}
@@ -39,7 +40,7 @@ func (s *Store) SignIns(ctx context.Context) (list []SignInRecord, err error) {
 func (s *Store) ChangeSignIns(ctx context.Context, added *SignInRecord, used map[string]time.Time, ended []string) error {
 	return s.part.Write(ctx, func(session store.Session) error {
 		if added != nil {
-			if err := session.Run("sign_in_insert", added.ID, added.Hash[:], added.KeyID, added.BeganAt.Unix(), added.UsedAt.Unix(), added.Agent, added.Address); err != nil {
+			if err := session.Run("sign_in_insert", added.ID, added.Hash[:], added.KeyID, added.BeganAt.Unix(), added.UsedAt.Unix(), added.Agent, added.Address, added.Person); err != nil {
 				return err
 			}
 		}

@@ -32,7 +32,7 @@ var grants = []grant{
 		"clients and instances connect in the same way"},
 	{"examples", []string{".", "client", "client/session", "client/worker"},
 		"an example shows what a user can do, and a user has only the client and its packages"},
-	{"cmd/fanfare", []string{".", "client", "client/session", "internal/cli/bulkfile", "internal/cli/mailfile", "internal/cli/process", "internal/cli/terminal", "internal/server", "internal/admin/backup", "internal/admin/doctor/probe", "internal/admin/migrate", "internal/datadir", "internal/bench", "internal/bench/harness", "internal/bench/report", "internal/config", "internal/demo", "internal/mail/dkim", "internal/admin/doctor", "internal/mail/reply", "internal/sink", "internal/pipeline/deliver/driver", "internal/catalog", "internal/catalog/document", "internal/session", "internal/session/agent", "internal/session/frame", "internal/session/websocket"},
+	{"cmd/fanfare", []string{".", "client", "client/session", "internal/cli/bulkfile", "internal/cli/mailfile", "internal/cli/process", "internal/cli/terminal", "internal/server", "internal/admin/backup", "internal/admin/doctor/probe", "internal/admin/migrate", "internal/datadir", "internal/bench", "internal/bench/harness", "internal/bench/report", "internal/config", "internal/demo", "internal/mail/dkim", "internal/admin/doctor", "internal/mail/reply", "internal/sink", "internal/pipeline/deliver/driver", "internal/catalog", "internal/catalog/document", "internal/session", "internal/session/agent", "internal/session/frame", "internal/session/websocket", "internal/signin/oidc"},
 		"apply reads its document as the server does, to name a mistake with its line; else: a command turns flags and signals into calls; what it calls is server, the API's client or a tool"},
 	{"internal/cli/terminal", nil,
 		"text for people comes with the call"},
@@ -187,7 +187,11 @@ var grants = []grant{
 	{"internal/pipeline/deliver/delivertest", []string{".", "internal/pipeline/deliver/driver", "internal/pipeline/deliver/remote"},
 		"the suite knows the contract in driver; it also runs each driver as if it were on another node"},
 	{"internal/signin", []string{".", "internal/catalog", "internal/clock", "internal/store/control", "internal/store/retry"},
-		"a sign-in belongs to a key; which keys there are, and where sign-ins are stored, is passed in"},
+		"a sign-in belongs to a key or a person; which keys and roles there are, and where sign-ins are stored, is passed in"},
+	{"internal/signin/oidc", []string{".", "internal/catalog", "internal/clock", "internal/signin"},
+		"who a person is comes from an issuer; what they may do is the business of sign-ins"},
+	{"internal/test/issuer", nil,
+		"an OpenID provider for tests shares no code with its clients"},
 	{"web/console", nil,
 		"files that were built"},
 	{"internal/mail/recipients", []string{".", "internal/clock", "internal/mail/address", "internal/mailbox"},
@@ -259,7 +263,7 @@ var grants = []grant{
 	{"internal/admin/backup", []string{".", "internal/bus", "internal/config", "internal/datadir", "internal/httpapi/wire", "internal/pipeline/eventgroup", "internal/store", "internal/store/database", "internal/store/move", "internal/store/sqlite"},
 		"a backup reads the files, the database and the bus of a server"},
 
-	{"internal/httpapi", []string{".", "internal/session", "internal/signin", "web/console", "internal/session/frame", "internal/session/websocket", "internal/pipeline/ingest", "internal/admin/report", "internal/people/pages", "internal/mail/address", "internal/mail/clientconfig", "internal/mail/linktoken", "internal/mailbox", "internal/catalog", "internal/catalog/audit", "internal/catalog/document", "internal/catalog/state", "internal/people", "internal/people/suppression"},
+	{"internal/httpapi", []string{".", "internal/session", "internal/signin", "internal/signin/oidc", "web/console", "internal/session/frame", "internal/session/websocket", "internal/pipeline/ingest", "internal/admin/report", "internal/people/pages", "internal/mail/address", "internal/mail/clientconfig", "internal/mail/linktoken", "internal/mailbox", "internal/catalog", "internal/catalog/audit", "internal/catalog/document", "internal/catalog/state", "internal/people", "internal/people/suppression"},
 		"handlers name the types of the requests they pass on; what they call is an interface that api declares"},
 	{"internal/httpapi/wire", []string{"."},
 		"the shapes on the wire are data; the client names them too"},
@@ -401,7 +405,7 @@ const whyExperiment = "an experiment runs against a real server through its API,
 
 // testGrants is what tests may import beside that: the embedded real things
 // rather than imitations of them.
-var testGrants = []string{".", "client", "client/session", "client/worker", "internal/bus", "internal/mail/linktoken", "internal/mailbox/apppassword", "internal/session/sessionlog", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/bench/benchtest", "internal/mail/dkim", "internal/test/dnstest", "internal/condition", "internal/mail/address", "internal/pipeline/due", "internal/pipeline/record", "internal/admin/report", "internal/pipeline/plan", "internal/catalog/...", "internal/people", "internal/people/registry", "internal/people/suppression"}
+var testGrants = []string{".", "client", "client/session", "client/worker", "internal/bus", "internal/mail/linktoken", "internal/mailbox/apppassword", "internal/session/sessionlog", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/bench/benchtest", "internal/mail/dkim", "internal/test/dnstest", "internal/test/issuer", "internal/condition", "internal/mail/address", "internal/pipeline/due", "internal/pipeline/record", "internal/admin/report", "internal/pipeline/plan", "internal/catalog/...", "internal/people", "internal/people/registry", "internal/people/suppression"}
 
 // basics are packages that every other package may import.
 var basics = []string{"internal/clock", "internal/failpoint", "internal/background", "internal/ctxlock", "internal/cache"}

@@ -42,6 +42,10 @@ var homes = []home{
 		"add a method to the store"},
 	{"github.com/coder/websocket", []string{"internal/session/websocket", "internal/jmap"},
 		"JMAP has its own subprotocol of text messages; of sessions, the limits, the heartbeat and the codes of connections are set in one place", "use internal/session/websocket"},
+	{"github.com/coreos/go-oidc/", []string{"internal/signin/oidc"},
+		"people are identified in one place, with the same limits and checks for every issuer", "use signin/oidc"},
+	{"golang.org/x/oauth2", []string{"internal/signin/oidc"},
+		"tokens of issuers are exchanged in one place", "use signin/oidc"},
 	{"github.com/danielgtaylor/huma/", []string{"internal/httpapi"},
 		"the shape of HTTP is api's business", "take and return plain values"},
 	{"github.com/aymanbagabas/go-udiff", []string{"internal/httpapi"},
@@ -58,8 +62,8 @@ var homes = []home{
 		"progress is shown by what talks to a person", "report progress through a callback"},
 	{"github.com/knadh/koanf/", []string{"internal/config"},
 		"configuration is read once, strictly, in one place", "take a value"},
-	{"github.com/goccy/go-yaml", []string{"internal/config", "internal/catalog/document", "internal/mail/reply", "internal/session/agent", "cmd/fanfare"},
-		"YAML is a format of files that people write: settings, the apply document, rules, the file of an agent", "use JSON"},
+	{"github.com/goccy/go-yaml", []string{"internal/config", "internal/catalog/document", "internal/mail/reply", "internal/session/agent", "internal/signin/oidc", "cmd/fanfare"},
+		"YAML is a format of files that people write: settings, the apply document, rules, issuers, the file of an agent", "use JSON"},
 	{"github.com/osteele/liquid", []string{"internal/render/liquid", "internal/render/bodies", "internal/bench"},
 		"templates are compiled and escaped in one place; bench measures what the library does with nothing around it", "take a function"},
 	{"github.com/andybalholm/cascadia", []string{"internal/render/bodies"},
@@ -92,8 +96,8 @@ var homes = []home{
 	{"log", nil, "logs are structured", "use log/slog"},
 	{"math/rand", nil, "one generator, seeded where tests need it", "use math/rand/v2, or crypto/rand for secrets"},
 	{"net/http/pprof", []string{"internal/server"}, "importing it changes the default mux for the whole process", "ask server for profiles"},
-	{"net/http", []string{"internal/httpapi", "internal/server", "internal/cluster", "internal/bench", "internal/admin", "internal/mail/feedback", "internal/sink", "internal/pipeline/deliver/webhook", "internal/session/websocket", "internal/jmap", "client", "cmd/fanfare"},
-		"HTTP comes in at api, JMAP and its sub-protocols are defined on HTTP, is forwarded by nodes, and goes out at client and webhook; a WebSocket begins as a request", "take and return plain values"},
+	{"net/http", []string{"internal/httpapi", "internal/server", "internal/cluster", "internal/bench", "internal/admin", "internal/mail/feedback", "internal/sink", "internal/pipeline/deliver/webhook", "internal/session/websocket", "internal/jmap", "internal/signin/oidc", "internal/test/issuer", "client", "cmd/fanfare"},
+		"HTTP comes in at api, asks issuers at signin/oidc, JMAP and its sub-protocols are defined on HTTP, is forwarded by nodes, and goes out at client and webhook; a WebSocket begins as a request", "take and return plain values"},
 }
 
 func covers(library, target string) bool {

@@ -196,10 +196,10 @@ INSERT INTO template_files (sum, content) VALUES ($1, $2) ON CONFLICT (sum) DO N
 SELECT content FROM template_files WHERE sum = $1
 
 -- name: sign_ins
-SELECT id, hash, key_id, began_at, used_at, agent, address FROM sign_ins ORDER BY began_at, id
+SELECT id, hash, key_id, began_at, used_at, agent, address, person FROM sign_ins ORDER BY began_at, id
 
 -- name: sign_in_insert
-INSERT INTO sign_ins (id, hash, key_id, began_at, used_at, agent, address) VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO sign_ins (id, hash, key_id, began_at, used_at, agent, address, person) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 
 -- name: sign_in_used
 UPDATE sign_ins SET used_at = $1 WHERE id = $2

@@ -121,9 +121,9 @@ INSERT INTO template_files (sum, content) VALUES (?, ?) ON CONFLICT (sum) DO NOT
 -- name: template_file
 SELECT content FROM template_files WHERE sum = ?
 -- name: sign_ins
-SELECT id, hash, key_id, began_at, used_at, agent, address FROM sign_ins ORDER BY began_at, id
+SELECT id, hash, key_id, began_at, used_at, agent, address, person FROM sign_ins ORDER BY began_at, id
 -- name: sign_in_insert
-INSERT INTO sign_ins (id, hash, key_id, began_at, used_at, agent, address) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO sign_ins (id, hash, key_id, began_at, used_at, agent, address, person) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 -- name: sign_in_used
 UPDATE sign_ins SET used_at = ? WHERE id = ?
 -- name: sign_in_delete
