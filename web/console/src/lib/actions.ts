@@ -2,7 +2,7 @@
 import { ask, path } from "./api.ts";
 import { dialog } from "./confirm.svelte.ts";
 import { number } from "./format.ts";
-import { session } from "./session.svelte.ts";
+import { nameOf, session } from "./session.svelte.ts";
 import { t, term } from "./texts.svelte.ts";
 import type { Broadcast, CapturedMessage, ControlScope, Parked, SignIn, Subscriber } from "./types.ts";
 
@@ -97,7 +97,7 @@ export function confirmErase(person: Subscriber, after: () => void): void {
 
 export function confirmEndSignIn(signIn: SignIn, after: () => void): void {
   dialog.confirm({
-    title: t("confirm.signin.title", { name: signIn.key_name || signIn.key_id }), text: t("confirm.signin.text"), action: t("action.end"), isDangerous: true, done: t("done.signin"),
+    title: t("confirm.signin.title", { name: nameOf(signIn) }), text: t(signIn.issuer ? "oidc.end" : "confirm.signin.text"), action: t("action.end"), isDangerous: true, done: t("done.signin"),
     run: async () => {
       await ask(path`/v1/sign-ins/${signIn.id}`, { method: "DELETE", service: session.service });
       after();

@@ -19,13 +19,16 @@ export class Problem extends Error {
 /** The session sets this function, to learn that the sign-in has ended. */
 export const onSignedOut: { call: () => void } = { call: () => {} };
 
+/** The session sets this function: it names the service of a request that does not. */
+export const implied: { service: (method: string) => string } = { service: () => "" };
+
 const patience = 120_000; // milliseconds; pausing a busy broadcast takes its time
 
 interface Options {
   method?: string;
   query?: Query;
   body?: unknown;
-  service?: string | undefined; // the service of the request; only keys for all services need it
+  service?: string | undefined; // the service of the request; only people who may access several services need it
   signal?: AbortSignal | undefined;
 }
 
@@ -48,7 +51,7 @@ export async function problemOf(response: Response): Promise<Problem> {
 export const unreachable = (): Problem => new Problem(0, "unreachable", "");
 
 async function send(path: string, { method = "GET", query, body, service, signal }: Options): Promise<Response> {
-  const headers = headersFor(service);
+  const headers = headersFor(service || (path.startsWith("/v1/") ? implied.service(method) : ""));
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const limit = AbortSignal.timeout(patience);
   let response: Response;
@@ -62,7 +65,7 @@ async function send(path: string, { method = "GET", query, body, service, signal
     throw unreachable();
   }
   if (!response.ok) {
-    if (response.status === 401 && path !== "/console/sign-in") onSignedOut.call();
+    if (response.status === 401 && !path.startsWith("/console/sign-in")) onSignedOut.call();
     throw await problemOf(response);
   }
   return response;

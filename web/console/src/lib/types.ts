@@ -2,12 +2,25 @@
 
 export type Scope = "admin" | "publish" | "subscribe" | "read" | "secrets" | "approve" | "sessions" | "work";
 
+export type Role = "viewer" | "sender" | "approver" | "admin";
+
+export interface SignInRole {
+  service?: string; // absent for all services
+  roles: Role[];
+  scopes: Scope[];
+}
+
 export interface SignIn {
   id: string;
-  key_id: string;
+  key_id?: string; // absent for OpenID Connect
   key_name?: string;
-  service?: string; // absent for all services
+  person?: string;
+  mail?: string;
+  issuer?: string;
+  subject?: string;
+  service?: string; // the only one
   scopes: Scope[];
+  roles?: SignInRole[]; // of a person of OpenID Connect
   began_at: string;
   used_at: string;
   expires_at: string;
