@@ -12,7 +12,7 @@ import { Provider } from "oidc-provider";
 import type { Browser, Page } from "playwright-core";
 
 import { startBrowser, Visitor } from "./browser.ts";
-import { Server } from "./server.ts";
+import { eventually, Server } from "./server.ts";
 
 const pictures = process.env["PICTURES"] ?? resolve("../../build/console-screenshots");
 const folder = mkdtempSync(join(tmpdir(), "fanfare-oidc-"));
@@ -148,11 +148,27 @@ test("a person with roles in several services chooses one, and acts only where t
   await page.getByRole("button", { name: "Resume" }).first().waitFor();
   const { audit } = await server.ask("GET", "/v1/audit?action=pause", undefined, "");
   assert.match(audit[0].key_name, /<adam@example\.org>/);
-  await visitor.open("keys?service=news");
-  await visitor.accessible("sign-ins of people");
-  await page.screenshot({ path: join(pictures, "oidc-sign-ins.png"), fullPage: true });
   await visitor.check();
   await visitor.close();
+});
+
+test("an administrator sees and ends the sign-ins of people", async () => {
+  const visitor = await signedIn("adam", "");
+  const operator = await Visitor.start(browser, server);
+  await operator.signIn();
+  await operator.open("keys?service=");
+  const row = operator.page.getByRole("row", { name: /adam@example\.org/ }).first();
+  assert.match(await row.innerText(), new RegExp(`${issuer}[^]*news: admin; weather: viewer`));
+  await operator.accessible("sign-ins of people");
+  await operator.page.screenshot({ path: join(pictures, "oidc-sign-ins.png"), fullPage: true });
+  await row.getByRole("button", { name: "End" }).click();
+  await operator.page.getByRole("dialog").getByText("block their account at the issuer").waitFor();
+  await operator.page.getByRole("dialog").getByRole("button", { name: "End" }).click();
+  await eventually("the sign-in has ended", async () => (await status(visitor.page, "GET", "/v1/services")) === 401);
+  for (const one of [visitor, operator]) {
+    await one.check();
+    await one.close();
+  }
 });
 
 test("a role of the settings is for all services", async () => {
