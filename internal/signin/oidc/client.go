@@ -261,7 +261,15 @@ func (c *Client) identify(ctx context.Context, f *flow, found *discovered, code 
 		}
 		stated.add(more)
 	}
-	return signin.Person{Issuer: f.issuer.URL, Subject: id.Subject, Name: stated.text(names.Name), Mail: mail, Values: stated.values}, nil
+	return signin.Person{Issuer: f.issuer.URL, Subject: id.Subject, Name: stated.text(names.Name), Mail: mail, Values: func(claim string) []string {
+		if claim != names.Mail {
+			return stated.values(claim)
+		}
+		if mail == "" {
+			return nil // a person may have chosen an address that is not verified, and a role must not depend on it
+		}
+		return []string{mail}
+	}}, nil
 }
 
 // lacks reports whether a claim is missing that is of use.

@@ -118,6 +118,8 @@ func TestAMailAddressIsVerifiedWhereItIsStated(t *testing.T) {
 		w.issuer.Change(func(s *issuer.State) { s.Token, s.UserInfo = c.token, c.info })
 		if done, err := w.signIn(); err != nil || done.Person.Mail != c.want {
 			t.Errorf("%v and %v: the mail address is %q (%v), want %q", c.token, c.info, done.Person.Mail, err, c.want)
+		} else if got := strings.Join(done.Person.Values("email"), " "); got != c.want {
+			t.Errorf("%v and %v: roles depend on %q, want %q", c.token, c.info, got, c.want)
 		}
 	}
 }

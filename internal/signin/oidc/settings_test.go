@@ -125,6 +125,29 @@ func TestOnlyAVerifiedMailAddressIsUsed(t *testing.T) {
 	}
 }
 
+// The examples of the documentation are valid files.
+func TestTheExamplesOfTheGuideAreValid(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/how-to/openid-connect.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	for _, block := range strings.Split(string(page), "```yaml\n")[1:] {
+		text, _, _ := strings.Cut(block, "```")
+		if !strings.HasPrefix(text, "issuers:") {
+			continue
+		}
+		read++
+		any := Sources{ReadFile: func(string) ([]byte, error) { return []byte("x"), nil }, LookupEnv: func(string) (string, bool) { return "x", true }}
+		if s, err := Parse([]byte(text), any); err != nil || len(s.Roles) == 0 {
+			t.Errorf("%v in\n%s", err, text)
+		}
+	}
+	if read != 3 {
+		t.Errorf("the guide has %d examples", read)
+	}
+}
+
 func FuzzAFileOfIssuersNeverPanics(f *testing.F) {
 	f.Add([]byte(complete))
 	f.Add([]byte("issuers: [~]\nroles: [~, {}]\n"))

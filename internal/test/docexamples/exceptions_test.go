@@ -50,6 +50,11 @@ var exceptions = []exception{
 	{page: "docs/how-to/in-app-inbox.md", language: "js", reason: "a part of a page: the tests in web/inbox run the same calls against the server"},
 	{page: "docs/how-to/mailbox-delivery.md", language: plain, reason: "an app password is random, and the rest are settings of Postfix, records of the DNS, and swaks, which TestSwaksAtTheMailboxes runs"},
 	{page: "docs/how-to/mail-programs.md", language: plain, reason: "records of the DNS, and a dialogue in which an app password is random"},
+	{page: "docs/how-to/openid-connect.md", starts: "issuers:\n- id: staff", reason: issuers},
+	{page: "docs/how-to/openid-connect.md", starts: "issuers:\n- id: entra", reason: issuers},
+	{page: "docs/how-to/openid-connect.md", starts: "issuers:\n- id: google", reason: issuers},
+	{page: "docs/how-to/openid-connect.md", starts: "https://fanfare.example.org/console", reason: "an address"},
+	{page: "docs/how-to/openid-connect.md", starts: "fanfare config check", reason: needs + "the file of the guide's reader"},
 	{page: "docs/how-to/web-console.md", starts: "make console build", reason: "CI builds and tests the console"},
 	{page: "docs/how-to/web-console.md", starts: "ssh -L", reason: needs + "another machine"},
 	{page: "docs/how-to/webhooks.md", language: values, reason: posted},
@@ -131,6 +136,7 @@ const (
 	instance   = "it needs a worker with an instance: internal/test/e2e runs sessions"
 	agent      = "it needs the hosts of workers: agents_test.go of internal/test/e2e runs agents"
 	postgres   = "it needs a PostgreSQL: internal/test/e2e runs these commands against one"
+	issuers    = "a file of issuers: the tests of internal/signin/oidc read it"
 	cluster    = "it needs PostgreSQL, NATS and several machines: cluster_test.go of internal/test/e2e runs a cluster"
 	needs      = "it needs programs that are not there on every machine: "
 )
