@@ -47,6 +47,7 @@ func ControlTables() []Table {
 		{"news", columns("id int, at int, entries int, blob blob"), 1, ""},
 		{"sign_ins", columns("id text, hash blob, key_id text, began_at int, used_at int, agent text, address text, person text"), 1, ""},
 		{"minute_values", columns("at int, body text"), 1, ""},
+		{"tasks", columns("id text, body text"), 1, ""},
 		{"news_position", columns("one int, given int, planned int"), 1, ""},
 	}
 }

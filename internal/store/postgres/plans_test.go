@@ -91,6 +91,7 @@ var whole = map[string]string{
 	"config":          "some hundred rows, sorted by what is no column",
 	"suppressions":    "all of them, in no order",
 	"sign_ins":        "at most 100 rows for each key, read once at the start",
+	"tasks":           "at most 1,000, read once at the start",
 	"bounces_trim":    "once a day, what is old",
 	"last_completion": "once for each day that is older than the retention",
 	"copy_counters":   "one row", "copy_history_position": "one row", "copy_notices_position": "one row", "copy_news_position": "one row", "copy_session_numbers": "one row", "copy_mailbox_numbers": "two rows",

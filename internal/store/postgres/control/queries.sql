@@ -218,3 +218,12 @@ SELECT at, body FROM minute_values WHERE at >= $1 AND at < $2 ORDER BY at
 
 -- name: minute_values_trim
 DELETE FROM minute_values WHERE at < $1
+
+-- name: tasks
+SELECT id, body FROM tasks ORDER BY id
+
+-- name: task_put
+INSERT INTO tasks (id, body) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET body = excluded.body
+
+-- name: task_delete
+DELETE FROM tasks WHERE id = $1

@@ -136,3 +136,9 @@ INSERT INTO minute_values (at, body) VALUES (?, ?) ON CONFLICT (at) DO UPDATE SE
 SELECT at, body FROM minute_values WHERE at >= ? AND at < ? ORDER BY at
 -- name: minute_values_trim
 DELETE FROM minute_values WHERE at < ?
+-- name: tasks
+SELECT id, body FROM tasks ORDER BY id
+-- name: task_put
+INSERT INTO tasks (id, body) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body
+-- name: task_delete
+DELETE FROM tasks WHERE id = ?
