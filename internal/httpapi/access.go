@@ -23,6 +23,8 @@ const (
 	mayFollow                       // read the state of a message: scope publish or read
 	maySeeSecrets                   // read the secrets with which receivers verify webhooks
 	mayApprove                      // approve a broadcast that waits for approval
+	mayStartTasks                   // start and cancel tasks, each of which has its own scope
+	mayFollowTasks                  // see tasks: read, or one of their scopes
 	mayUseSessions                  // open and use sessions
 	mayFollowSessions               // see sessions and responses: scope sessions or read
 	mayWork                         // connect instances of workers, and agents
@@ -41,6 +43,8 @@ var scopesOf = [...]catalog.Scopes{
 	mayFollow:         catalog.ScopePublish | catalog.ScopeRead,
 	maySeeSecrets:     catalog.ScopeSecrets,
 	mayApprove:        catalog.ScopeApprove,
+	mayStartTasks:     catalog.ScopeSubscribe | catalog.ScopeApprove,
+	mayFollowTasks:    catalog.ScopeRead | catalog.ScopeSubscribe | catalog.ScopeApprove,
 	mayUseSessions:    catalog.ScopeSessions,
 	mayFollowSessions: catalog.ScopeSessions | catalog.ScopeRead,
 	mayWork:           catalog.ScopeWork,

@@ -90,6 +90,7 @@ func New(parts Dependencies) *API {
 	a.recallRoutes()
 	a.destinationRoutes()
 	a.parkingRoutes()
+	a.taskRoutes()
 	a.backupRoutes()
 	a.moveRoutes()
 	a.nodeRoutes()

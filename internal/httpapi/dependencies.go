@@ -55,6 +55,7 @@ type Dependencies struct {
 	Recalls           Recalls
 	Destinations      Destinations
 	Parking           Parking
+	Tasks             Tasks
 	Messages          Messages
 	Audit             Audit
 	Backups           Backups

@@ -174,4 +174,6 @@ type SubscriptionFilter struct {
 	Channel    string
 	Subscriber string // id, or an address
 	State      string // active, paused or ended
+
+	Owners []fanfare.RowID // rows of subscribers, instead of Subscriber; nil: all
 }

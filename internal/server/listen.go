@@ -23,7 +23,9 @@ import (
 	"fanfare.dev/fanfare/internal/admin/rates"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/admin/status"
+	"fanfare.dev/fanfare/internal/admin/tasks"
 	"fanfare.dev/fanfare/internal/admin/workers"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/cluster"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/httpapi/limits"
@@ -69,6 +71,9 @@ func (c *components) listen(ctx context.Context) error {
 	}
 	parts.Nodes, parts.Sessions, parts.Agents = c.nodes(), c.sessions, workers.Agents{Hub: c.fleet}
 	parts.Messages, parts.Moves, parts.Forgetting, parts.Parking = c.messages, mover, eraser, parking
+	if parts.Tasks, err = c.tasks(ctx, traces, parking); err != nil {
+		return err
+	}
 	if c.dispatch.Links != nil {
 		if err := c.pages(&parts, c.messages); err != nil {
 			return err
@@ -90,6 +95,30 @@ func (c *components) listen(ctx context.Context) error {
 	}
 	c.log.Info("ready", "url", c.URL(), "durability", c.config.Durability, "data", c.dir, "database", c.db.About().Where, "took", time.Since(c.started).Round(time.Millisecond).String())
 	return nil
+}
+
+// tasks reads the tasks, and starts to run those that have not ended.
+func (c *components) tasks(ctx context.Context, traces *report.Traces, parking *control.Parking) (*tasks.Tasks, error) {
+	all, err := tasks.Open(ctx, tasks.Options{
+		Store: c.control, Parking: parking, Switches: c.switches, Broadcasts: traces, People: c.registry, Audit: c.registry, Rights: c.rightsOf, Clock: c.clock, Logger: c.log,
+	})
+	if err == nil {
+		c.background(all.Run)
+	}
+	return all, err
+}
+
+// rightsOf returns what a key, or a person who is signed in, may do now.
+func (c *components) rightsOf(p catalog.Principal) (catalog.Principal, bool) {
+	if p.KeyID != "" {
+		return c.registry.Principal(p.KeyID)
+	}
+	for _, in := range c.signIns.List("") {
+		if p.Issuer != "" && in.Principal.Issuer == p.Issuer && in.Principal.Subject == p.Subject {
+			return in.Principal, true
+		}
+	}
+	return catalog.Principal{}, false
 }
 
 // traces returns the traces of events in a store.

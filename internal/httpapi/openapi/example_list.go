@@ -205,6 +205,11 @@ templates:
 		{operation: "retry-parked", parameter: with("id", "prk-20261120-1"), status: 404},
 		{operation: "drop-parked", parameter: with("id", "prk-20261120-1"), status: 404},
 
+		{operation: "start-task", mediaType: jsonType, status: 201, body: `{"action":"remove-suppressions","filter":{"reason":"soft_bounces"},"reason":"the mail servers work again"}`},
+		{operation: "list-tasks", status: 200},
+		{operation: "get-task", parameter: with("id", "tsk-644a4e2bc8f10"), status: 200},
+		{operation: "cancel-task", parameter: with("id", "tsk-1"), status: 404},
+
 		{operation: "list-captured", parameter: with("channel", "archive", "subject", "load"), status: 200},
 		{operation: "get-captured", parameter: with("id", "dlv-20261120-40041-17"), status: 404},
 		{operation: "show-captured-html", parameter: with("id", "dlv-20261120-40041-17"), status: 404},

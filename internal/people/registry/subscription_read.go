@@ -127,6 +127,7 @@ func (r *Registry) newSubscriptionQuery(ctx context.Context, service string, f *
 		}
 		c.channel = ch.Number
 	}
+	c.owners = f.Owners
 	if f.Subscriber != "" {
 		c.owners, err = r.SubscriberPlaces(ctx, service, f.Subscriber)
 	}

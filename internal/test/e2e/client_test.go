@@ -18,6 +18,7 @@ var methods = map[string]string{
 	"recall-broadcast": "Recall", "put-expiry": "Expire",
 	"get-mailbox-dns": "MailboxDNS", "create-app-password": "CreateAppPassword", "create-mailbox-token": "CreateMailboxToken", "list-app-passwords": "AppPasswords", "revoke-app-password": "RevokeAppPassword",
 	"list-messages": "Messages", "send-message": "Send", "get-message": "Message", "list-destinations": "Destinations", "resume-destination": "ResumeDestination", "list-parked": "Parked", "drop-parked": "DropParked", "retry-parked": "RetryParked",
+	"start-task": "StartTask", "list-tasks": "Tasks", "get-task": "Task", "cancel-task": "CancelTask",
 	"list-subscribers": "Subscribers", "create-subscriber": "PutSubscriber", "put-subscriber": "PutSubscriber", "get-subscriber": "Subscriber", "patch-subscriber": "PatchSubscriber",
 	"delete-subscriber": "DeleteSubscriber", "erase-subscriber": "EraseSubscriber", "export-subscriber": "ExportSubscriber", "merge-subscriber": "MergeSubscriber",
 	"sign-up": "SignUp", "list-consents": "Consents",

@@ -59,6 +59,9 @@ func TestKeysReachOnlyWhatIsTheirs(t *testing.T) {
 		{"GET", "/v1/parked", "", "", []int{200}}, // which is empty,
 		{"POST", "/v1/parked/prk-20261120-1/retry", "", "", []int{404}},
 		{"DELETE", "/v1/parked/prk-20261120-1", "", "", []int{404}},
+		{"POST", "/v1/tasks?service=news", plain, `{"action":"end-subscriptions"}`, []int{403}},
+		{"GET", "/v1/tasks", "", "", []int{200}}, // which is empty,
+		{"GET", "/v1/tasks/tsk-1", "", "", []int{404}},
 	}
 	for i, route := range routes {
 		t.Run(route.method+" "+strings.ReplaceAll(route.path, event, "evt")+" "+route.contentType, func(t *testing.T) {

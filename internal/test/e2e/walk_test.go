@@ -38,6 +38,7 @@ func ours(s *server, event string) map[string]string {
 		"/v1/keys/{id}":                into[struct{ ID string }](s.t, s.http.must(201, "POST", "/v1/keys", plain, `{"service":"news","name":"of the first"}`)).ID,
 		"/v1/messages/{id}":            message.ID,
 		"/v1/parked/{id}":              "prk-20261120-1",
+		"/v1/tasks/{id}":               into[struct{ ID string }](s.t, s.http.must(201, "POST", "/v1/tasks", plain, `{"action":"retry-parked"}`)).ID,
 		"/v1/messages/{id}/deliveries": event,
 	}
 }
