@@ -58,12 +58,29 @@ func (c *cli) printParked(parked []fanfare.Parked) {
 }
 
 func (c *cli) parkedAction(name, summary string, do func(*client.Client, context.Context, string) error) *cobra.Command {
-	return &cobra.Command{
-		Use: name + " ID...", Short: summary, Example: "  fanfare parked " + name + " 17", Args: cobra.MinimumNArgs(1),
+	var all bool
+	command := &cobra.Command{
+		Use: name + " ID...", Short: summary,
+		Long: summary + `. With --all, the command starts a task for everything that is parked
+now, and prints the task. The task continues in the background.`,
+		Example: "  fanfare parked " + name + " 17\n  fanfare parked " + name + " --all",
+		Args: func(command *cobra.Command, ids []string) error {
+			if all {
+				return cobra.NoArgs(command, ids)
+			}
+			return cobra.MinimumNArgs(1)(command, ids)
+		},
 		RunE: func(command *cobra.Command, ids []string) error {
 			api, err := c.connect()
 			if err != nil {
 				return err
+			}
+			if all {
+				task, err := api.StartTask(command.Context(), client.TaskRequest{Action: name + "-parked"})
+				if err != nil {
+					return err
+				}
+				return c.printTask(&task)
 			}
 			for _, id := range ids {
 				if err := do(api, command.Context(), id); err != nil {
@@ -73,4 +90,6 @@ func (c *cli) parkedAction(name, summary string, do func(*client.Client, context
 			return nil
 		},
 	}
+	command.Flags().BoolVar(&all, "all", false, "everything that is parked now")
+	return command
 }

@@ -123,6 +123,7 @@ Exit codes:
 		c.relayCommand(),
 		c.destinationsCommand(),
 		c.parkedCommand(),
+		c.taskCommand(),
 		c.auditCommand(),
 	)
 	for i := range nouns {

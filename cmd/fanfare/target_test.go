@@ -27,7 +27,7 @@ func onWhat() map[string]target {
 			"relay drain; relay list; relay restore; report conditions; resume; rule delete; rule get; rule list; rule put; secret; send; session close; session get; session list; session open; session responses; session send; session trace; service delete; service get;" +
 			"service list; service put; state; status; subscriber delete; subscriber erase; subscriber export; subscriber get; subscriber list; subscriber merge;" +
 			"subscriber put; subscription delete; subscription get; subscription list; subscription pause; subscription put; subscription resume; suppression add;" +
-			"suppression export; suppression get; suppression import; suppression lift; suppression list; template delete; template diff; template discard; template draft;" +
+			"suppression export; task cancel; task list; task show; suppression get; suppression import; suppression lift; suppression list; template delete; template diff; template discard; template draft;" +
 			"template get; template lint; template list; template publish; template put; template versions; topic delete; topic get; topic list; topic put; trace; worker delete; worker get; worker list; worker put",
 		onDirectory: "config check; demo; doctor; restore; serve",
 		onNothing: "backup verify; bench; bench list; bench pairs; bench part; bench report; config reference; demo files; dkim new; dkim record; openapi; replies list; replies test;" +
