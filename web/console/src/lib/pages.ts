@@ -23,6 +23,8 @@ import Sessions from "../pages/Sessions.svelte";
 import SubscriptionPage from "../pages/Subscription.svelte";
 import Subscriptions from "../pages/Subscriptions.svelte";
 import Suppressions from "../pages/Suppressions.svelte";
+import TaskPage from "../pages/Task.svelte";
+import Tasks from "../pages/Tasks.svelte";
 import TemplatePage from "../pages/Template.svelte";
 import Templates from "../pages/Templates.svelte";
 import TopicPage from "../pages/Topic.svelte";
@@ -65,6 +67,8 @@ export const pages: Page[] = [
   { name: "session", title: "page.session", component: SessionPage, scopes: ["read", "sessions"], one: "id", oneService: true, under: "sessions" },
   { name: "nodes", title: "page.nodes", component: Nodes, scopes: [], key: "d", route: "/v1/nodes", member: "clustered" },
   { name: "parked", title: "page.parked", component: Parked, scopes: ["read"], key: "k" },
+  { name: "tasks", title: "page.tasks", component: Tasks, scopes: ["read", "subscribe", "approve"], key: "w" },
+  { name: "task", title: "page.task", component: TaskPage, scopes: ["read", "subscribe", "approve"], one: "id", under: "tasks" },
   { name: "topics", title: "page.topics", component: Topics, scopes: ["read"], key: "t", oneService: true },
   { name: "topic", title: "page.topic", component: TopicPage, scopes: ["read"], one: "name", oneService: true, under: "topics" },
   { name: "templates", title: "page.templates", component: Templates, scopes: ["read"], key: "m", oneService: true },

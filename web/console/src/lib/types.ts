@@ -418,3 +418,22 @@ export interface ClusterNodes {
   nodes: ClusterNode[];
   bus?: { embedded: boolean; replicas: number; current: number; sync: string };
 }
+
+export type TaskAction = "retry-parked" | "drop-parked" | "approve-broadcasts" | "cancel-broadcasts" | "remove-suppressions" | "end-subscriptions";
+
+export interface Task {
+  id: string;
+  service?: string;
+  action: TaskAction;
+  filter: { topic?: string; channel?: string; subscriber?: string; state?: string; reason?: string; all_services?: boolean };
+  reason?: string;
+  state: "running" | "completed" | "failed" | "cancelled";
+  found: number;
+  done: number;
+  failed: number;
+  last_error?: string;
+  key_id?: string;
+  key_name?: string;
+  started_at: string;
+  ended_at?: string;
+}

@@ -1,0 +1,161 @@
+/** Tasks, exports, and the pages of topics, templates and settings, against the real server. Effects are verified through the API. */
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { after, before, test } from "node:test";
+
+import type { Browser } from "playwright-core";
+
+import { startBrowser, Visitor } from "./browser.ts";
+import { eventually, hostile, Server } from "./server.ts";
+
+const pictures = process.env["PICTURES"] ?? resolve("../../build/console-screenshots");
+let server: Server;
+let browser: Browser;
+
+before(async () => {
+  mkdirSync(pictures, { recursive: true });
+  server = await Server.start();
+  browser = await startBrowser();
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+const visit = async (key = server.key, options = {}): Promise<Visitor> => {
+  const visitor = await Visitor.start(browser, server, options);
+  await visitor.signIn(key);
+  return visitor;
+};
+
+/** Takes pictures of a page in light, dark and on a phone, where it must be accessible and fit. */
+async function looks(name: string, address: string, also: (visitor: Visitor) => Promise<unknown> = async () => {}): Promise<void> {
+  for (const [look, options] of Object.entries({ light: {}, dark: { colorScheme: "dark" }, phone: { viewport: { width: 390, height: 844 } } })) {
+    const visitor = await visit(server.key, options);
+    await visitor.open(address);
+    await also(visitor);
+    const wide = await visitor.page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `${name} is ${wide} pixels too wide: ${look}`);
+    await visitor.page.screenshot({ path: join(pictures, `${name}-${look}.png`), fullPage: true });
+    await visitor.accessible(`${name} ${look}`);
+    await visitor.check();
+    await visitor.close();
+  }
+}
+
+const taskOf = (visitor: Visitor): string => new URL(visitor.page.url()).searchParams.get("id")!;
+
+test("all suppressions that match a filter are lifted by a task", async () => {
+  const lines = Array.from({ length: 130 }, (_, n) => JSON.stringify({ address: `p${n}@example.org`, reason: n < 125 ? "soft_bounces" : "complaint" }));
+  await server.ask("POST", "/v1/suppression-list?quiet=true", lines.join("\n"), "news", "application/x-ndjson");
+  const visitor = await visit();
+  const { page } = visitor;
+  await visitor.open("suppressions?service=news&reason=soft_bounces");
+  await page.getByRole("button", { name: "Lift all that match (more than 100)" }).focus();
+  await page.keyboard.press("Enter");
+  const dialog = page.getByRole("dialog");
+  const text = await dialog.innerText();
+  assert.match(text, /Reason: temporary bounces/);
+  assert.match(text, /more than 100/);
+  await dialog.getByLabel("Reason").fill(`works again ${hostile}`);
+  await visitor.accessible("question of a task");
+  await page.screenshot({ path: join(pictures, "task-question.png") });
+  await page.keyboard.press("Enter");
+  await page.getByText("125 of 125 found").waitFor();
+  await page.getByText("completed").waitFor();
+  const left = (await server.ask("GET", "/v1/suppression-list?limit=1000")).suppressions;
+  assert.deepEqual(left.map((one: any) => one.reason), Array(5).fill("complaint"));
+  const id = taskOf(visitor);
+  const task = await server.ask("GET", `/v1/tasks/${id}`);
+  assert.equal(task.done, 125);
+  assert.match(task.reason, /works again/);
+  const { audit } = await server.ask("GET", `/v1/audit?name=${id}`);
+  assert.deepEqual(audit.map((one: any) => one.action), ["end", "create"]);
+  await visitor.check();
+  await visitor.close();
+  await looks("task", `task?id=${id}&service=news`);
+  await looks("tasks", "tasks?service=news");
+});
+
+test("a filter with which there is nothing to do offers no task, and neither does a key without the scope", async () => {
+  await server.subscribe(3, "offer");
+  const visitor = await visit();
+  await visitor.open("suppressions?service=news&reason=complaint");
+  await visitor.page.getByRole("button", { name: "Lift all that match (5)" }).waitFor();
+  await visitor.open("subscriptions?service=news&state=active");
+  await visitor.page.getByRole("button", { name: /End all that match/ }).waitFor();
+  await visitor.open("subscriptions?service=news&state=ended");
+  assert.equal(await visitor.page.getByRole("button", { name: /End all that match/ }).count(), 0);
+  await visitor.close();
+  const reader = await visit(await server.createKey("reader", ["read"]));
+  await reader.open("suppressions");
+  await reader.page.getByRole("row").nth(1).waitFor();
+  assert.equal(await reader.page.getByRole("button", { name: /Lift/ }).count(), 0);
+  await reader.check();
+  await reader.close();
+});
+
+test("the subscriptions to a topic are ended by a task", async () => {
+  await server.subscribe(7, "story");
+  const visitor = await visit();
+  const { page } = visitor;
+  await visitor.open("subscriptions?service=news&topic=story");
+  await page.getByRole("button", { name: "End all that match (7)" }).click();
+  const dialog = page.getByRole("dialog");
+  assert.match(await dialog.innerText(), /Topic: story/);
+  await dialog.getByRole("button", { name: "End subscriptions" }).click();
+  await page.getByText("7 of 7 found").waitFor();
+  const { subscriptions } = await server.ask("GET", "/v1/subscriptions");
+  assert.ok(subscriptions.every(({ topic, state }: any) => state === (topic === "story" ? "ended" : "active")), JSON.stringify(subscriptions));
+  await visitor.check();
+  await visitor.close();
+});
+
+test("all broadcasts that wait for approval are approved", async () => {
+  await server.subscribe(6, "offer");
+  const events = [await server.publish("offer", "One"), await server.publish("offer", "Two")];
+  for (const event of events) await server.reaches(event, "held");
+  const visitor = await visit();
+  const { page } = visitor;
+  await visitor.open("broadcasts?service=news");
+  await page.getByRole("button", { name: "Approve all (2)" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Approve broadcasts" }).click();
+  await page.getByText("2 of 2 found").waitFor();
+  for (const event of events) {
+    await server.reaches(event, "completed");
+    assert.ok((await server.event(event)).deliveries.accepted > 0);
+  }
+  await visitor.check();
+  await visitor.close();
+});
+
+test("a running task shows its progress, and is cancelled", async () => {
+  const visitor = await visit();
+  const { page } = visitor;
+  const task = { id: "tsk-1", service: "news", action: "retry-parked", filter: {}, state: "running", found: 200, done: 50, failed: 3, last_error: `prk-1: ${hostile}`, key_id: "key-1", key_name: hostile, started_at: "2026-03-01T10:00:00Z" };
+  const requests: string[] = [];
+  await page.route(/\/v1\/tasks\/tsk-1/, (route) => {
+    const { pathname } = new URL(route.request().url());
+    if (route.request().method() === "POST") {
+      requests.push(pathname);
+      task.state = "cancelled";
+    } else if (task.state === "running") task.done++;
+    return route.fulfill({ json: task });
+  });
+  await visitor.open("task?id=tsk-1&service=news");
+  await page.getByText("of 200 found").waitFor();
+  await page.getByText("3 failed").waitFor();
+  const shown = async () => Number(await page.locator("progress").getAttribute("value"));
+  const first = await shown();
+  await eventually("the progress goes on", async () => (await shown()) > first);
+  await visitor.accessible("running task");
+  await page.screenshot({ path: join(pictures, "task-running.png"), fullPage: true });
+  await page.getByRole("button", { name: "Cancel task" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel task" }).click();
+  await page.locator(".state", { hasText: "cancelled" }).waitFor();
+  assert.deepEqual(requests, ["/v1/tasks/tsk-1/cancel"]);
+  assert.equal(await page.locator("progress").count(), 0);
+  await visitor.check();
+  await visitor.close();
+});
