@@ -18,8 +18,8 @@ import (
 type Tasks interface {
 	// Start stores and starts a task. It checks the rights of the starter.
 	Start(ctx context.Context, by catalog.Principal, request, service string, in wire.TaskRequest) (wire.Task, error)
-	// List returns the tasks, the newest first.
-	List(service string) []wire.Task
+	// List returns the tasks, the newest first. With shared, the tasks of a service include those for all services.
+	List(service string, shared bool) []wire.Task
 	Task(service, id string) (wire.Task, error)
 	// Cancel stops a task. When it returns, the task acts on no further object.
 	Cancel(ctx context.Context, by catalog.Principal, service, id string) (wire.Task, error)
@@ -53,7 +53,7 @@ func (a *API) taskRoutes() {
 	})
 
 	read(a, op("list-tasks", http.MethodGet, "/v1/tasks", "List the tasks, the newest first"), mayFollowTasks, func(_ context.Context, c caller, in *Page) (page wire.TaskPage, err error) {
-		page.Tasks, page.Next, err = pageOf(listingOf("tasks", c.service), in, a.deps.Tasks.List(c.service), func(t *wire.Task) string {
+		page.Tasks, page.Next, err = pageOf(listingOf("tasks", c.service), in, a.deps.Tasks.List(c.service, c.principal.Service == ""), func(t *wire.Task) string {
 			return fmt.Sprintf("%019d", math.MaxInt64-t.StartedAt.UnixMicro())
 		})
 		page.Tasks = orEmpty(page.Tasks)
@@ -64,12 +64,12 @@ func (a *API) taskRoutes() {
 		ID string `path:"id" doc:"id of the task (tsk-...)"`
 	}
 	read(a, op("get-task", http.MethodGet, "/v1/tasks/{id}", "Get a task with its progress"), mayFollowTasks, func(_ context.Context, c caller, in *one) (wire.Task, error) {
-		return a.deps.Tasks.Task(c.service, in.ID)
+		return a.deps.Tasks.Task(c.principal.Service, in.ID)
 	})
 	cancel := op("cancel-task", http.MethodPost, "/v1/tasks/{id}/cancel", "Cancel a task")
 	cancel.Description = "When the response arrives, the task acts on no further object. It needs the scope of the action. Its changes remain."
 	read(a, cancel, mayStartTasks, func(ctx context.Context, c caller, in *one) (wire.Task, error) {
-		task, err := a.deps.Tasks.Cancel(ctx, c.principal, c.service, in.ID)
+		task, err := a.deps.Tasks.Cancel(ctx, c.principal, c.principal.Service, in.ID)
 		if err == nil {
 			a.note(ctx, audit.Operation{Service: task.Service, Action: "cancel", Kind: "task", Name: task.ID}, nil)
 		}

@@ -120,16 +120,18 @@ func (o *Options) parked(name string, do func(ctx context.Context, id string) er
 			if p.At.After(task.StartedAt) {
 				continue
 			}
-			if mine, err := o.isOfService(ctx, task, &p); err != nil {
+			of, err := o.serviceOf(ctx, &p)
+			if err != nil {
 				return nil, "", err
-			} else if !mine {
+			}
+			if task.Service != "" && of != task.Service {
 				continue
 			}
 			all = append(all, object{position: parkedOrder(p.ID), name: p.ID, do: func(ctx context.Context, _ catalog.Principal) error {
 				if err := do(ctx, p.ID); err != nil {
 					return err
 				}
-				return o.Audit.Record(ctx, audit.Operation{Service: task.Service, Action: name, Kind: "parked", Name: p.ID}, nil)
+				return o.Audit.Record(ctx, audit.Operation{Service: of, Action: name, Kind: "parked", Name: p.ID}, nil)
 			}})
 		}
 		page, next := cut(all, after, limit)
@@ -143,20 +145,17 @@ func parkedOrder(id string) string {
 	return id[:i] + strings.Repeat("0", max(0, 16-len(id[i:]))) + id[i:]
 }
 
-// isOfService reports whether a task may act on parked work.
-func (o *Options) isOfService(ctx context.Context, task *record, p *fanfare.Parked) (bool, error) {
-	if task.Service == "" {
-		return true, nil
-	}
+// serviceOf returns the service of parked work. It returns "" for work of several services, and for work that is too damaged to assign.
+func (o *Options) serviceOf(ctx context.Context, p *fanfare.Parked) (string, error) {
 	ref, ok := fanfare.ParseEventRef(p.Event)
 	if !ok || ref.Seq == 0 || p.Shared {
-		return false, nil
+		return "", nil
 	}
 	b, err := o.Broadcasts.Broadcast(ctx, ref)
 	if fanfare.CodeOf(err) == fanfare.NotFound {
-		return false, nil
+		return "", nil
 	}
-	return b.Service == task.Service, err
+	return b.Service, err
 }
 
 // held lists the broadcasts that wait for approval.

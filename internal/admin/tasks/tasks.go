@@ -261,12 +261,12 @@ func (t *Tasks) allowed(by catalog.Principal, name, service string, allServices 
 	return nil
 }
 
-// List returns the tasks of a service, or all with "", the newest first.
-func (t *Tasks) List(service string) (list []wire.Task) {
+// List returns the tasks of a service, or all with "", the newest first. With shared, the tasks of a service include those for all services.
+func (t *Tasks) List(service string, shared bool) (list []wire.Task) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, one := range slices.Backward(t.all) {
-		if service == "" || one.Service == service {
+		if service == "" || one.Service == service || shared && one.Service == "" {
 			list = append(list, one.Task)
 		}
 	}

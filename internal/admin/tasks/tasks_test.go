@@ -399,10 +399,15 @@ func TestTasksForPeopleNameNobody(t *testing.T) {
 				t.Errorf("%s names a person: %s", id, body)
 			}
 		}
-		if list := all.List("news"); len(list) != 3 || list[0].ID != lifted.ID {
+		if list := all.List("news", false); len(list) != 3 || list[0].ID != lifted.ID {
 			t.Errorf("the tasks are %+v", list)
 		}
-		if list := all.List("games"); len(list) != 0 {
+		shared := start(t, all, "", wire.TaskRequest{Action: RetryParked})
+		synctest.Wait()
+		if list := all.List("news", true); len(list) != 4 || list[0].ID != shared.ID {
+			t.Errorf("with those of all services: %+v", list)
+		}
+		if list := all.List("games", false); len(list) != 0 {
 			t.Errorf("another service sees %+v", list)
 		}
 	})
@@ -484,13 +489,13 @@ func TestTasksThatDoTheSameAndTooManyAreRefused(t *testing.T) {
 		synctest.Wait()
 		if _, err := all.Start(t.Context(), operator, "", "other", wire.TaskRequest{Action: DropParked}); fanfare.CodeOf(err) != fanfare.Unavailable {
 			// Those of services without parked work have ended.
-			if n := len(slices.DeleteFunc(all.List(""), func(one wire.Task) bool { return one.State != running })); n >= maxWaiting {
+			if n := len(slices.DeleteFunc(all.List("", false), func(one wire.Task) bool { return one.State != running })); n >= maxWaiting {
 				t.Errorf("%d are running, and another one gets %v", n, err)
 			}
 		}
 		close(goOn)
 		synctest.Wait()
-		for _, one := range all.List("") {
+		for _, one := range all.List("", false) {
 			if one.State != completed {
 				t.Errorf("%+v", one)
 			}

@@ -33,7 +33,9 @@ func TestATaskRetriesEverythingThatIsParked(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "")
 	event, parked := damaged(s, crowd(10))
-	s.spoil() // mends it
+	s.mustStop() // it would still have the manifest in memory
+	s.spoil()    // mends it
+	s.start()
 	if shown := s.mustRun("", "parked", "retry", "--all"); !strings.Contains(shown, "retry-parked") {
 		t.Errorf("the command shows %s", shown)
 	}
@@ -55,7 +57,9 @@ func TestATaskRetriesEverythingThatIsParked(t *testing.T) {
 	if ran := s.run("", "task", "cancel", list[0].ID); ran.code == 0 || !strings.Contains(ran.err, "has ended") {
 		t.Errorf("cancelling it ended with %d: %s", ran.code, ran.err)
 	}
-	text := s.http.must(200, "GET", "/v1/audit?name="+list[0].ID, "", "")
+	everywhere := *s.http
+	everywhere.service = "" // the task is about all services
+	text := everywhere.must(200, "GET", "/v1/audit?name="+list[0].ID, "", "")
 	entries := into[auditPage](t, text).Audit
 	if len(entries) != 2 || entries[0].Action != "end" || entries[0].Counts["done"] != len(parked) || entries[1].Action != "create" {
 		t.Errorf("the audit has %s", text)
