@@ -332,3 +332,21 @@ func TestAnExportThatBreaksOffIsNotTakenForWhole(t *testing.T) {
 		}
 	}
 }
+
+func TestAListAsCSVThatIsCutOffIsNotTakenForWhole(t *testing.T) {
+	for result, isWhole := range map[string]bool{"complete": true, "cut off: it took longer than 10m0s": false, "": false} {
+		c := against(t, func(w http.ResponseWriter, r *http.Request) {
+			if got := r.URL.RequestURI(); got != "/v1/subscriptions?format=csv&topic=story" {
+				t.Errorf("asked for %s", got)
+			}
+			w.Header().Set("Trailer", "Fanfare-Export")
+			_, _ = io.WriteString(w, "id\r\nsub-1\r\n")
+			w.Header().Set("Fanfare-Export", result)
+		})
+		var text strings.Builder
+		filters := url.Values{"topic": {"story"}}
+		if err := c.ListCSV(t.Context(), "/v1/subscriptions", filters, &text); (err == nil) != isWhole || !isWhole && fanfare.CodeOf(err) != fanfare.Unavailable || text.String() != "id\r\nsub-1\r\n" || len(filters) != 1 {
+			t.Errorf("%q: %v, %q", result, err, text.String())
+		}
+	}
+}

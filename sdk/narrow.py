@@ -42,6 +42,8 @@ def narrow_operation(operation: dict) -> None:
         if "application/json" not in content:
             response["content"] = dict(readable(kind, media["schema"]) for kind, media in content.items())
             continue
+        if "text/csv" in content:  # the same list as a file: generated functions read its pages
+            operation["parameters"] = [p for p in operation.get("parameters", []) if p.get("name") != "format"]
         schema = content["application/json"]["schema"]
         if len(body) > 1 and "oneOf" in schema:
             schema = schema["oneOf"][0]

@@ -27,6 +27,7 @@ type API struct {
 	now     func() time.Time
 	bulk    chan struct{} // one slot for each bulk body that is being read
 	waiting chan struct{} // one slot for each request that waits for a message
+	exports chan struct{} // one slot for each list that is being written as CSV
 	page    *pages.Writer
 
 	running        atomic.Int64 // requests
@@ -49,7 +50,7 @@ const maxBulk = 16
 // New returns an API that uses parts.
 func New(parts Dependencies) *API {
 	a := &API{deps: parts, mux: http.NewServeMux(), log: parts.Log, now: parts.Now,
-		bulk: make(chan struct{}, maxBulk), waiting: make(chan struct{}, maxWaiting), page: pages.NewWriter(), stopping: make(chan struct{}), changes: requestCount{underWay: new(sync.WaitGroup)}}
+		bulk: make(chan struct{}, maxBulk), waiting: make(chan struct{}, maxWaiting), exports: make(chan struct{}, maxExports), page: pages.NewWriter(), stopping: make(chan struct{}), changes: requestCount{underWay: new(sync.WaitGroup)}}
 	if a.log == nil {
 		a.log = slog.Default()
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,8 +103,12 @@ type Named struct {
 // answer is an output with a JSON body.
 type answer[T any] struct{ Body T }
 
-// read adds an endpoint whose parameters huma checks.
+// read adds an endpoint whose parameters huma checks. A list is also available as CSV.
 func read[I, T any](a *API, op huma.Operation, who access, h func(ctx context.Context, c caller, in *I) (T, error)) {
+	if l, ok := listOf(&op, reflect.TypeFor[T]()); ok {
+		readList(a, op, who, l, h, nil)
+		return
+	}
 	a.describe(&op, who)
 	huma.Register(a.spec, op, func(ctx context.Context, in *I) (*answer[T], error) {
 		body, err := h(ctx, ctx.Value(callerKey{}).(caller), in)
@@ -142,6 +147,9 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 	c, err := a.admitted(x, who)
 	if err == nil {
 		err = checkGiven(r, ctx.Operation().Parameters)
+	}
+	if _, isList := ctx.Operation().Metadata[listKey]; isList && err == nil {
+		x.wantsCSV, err = chooseFormat(r)
 	}
 	if err != nil {
 		a.fail(x, err)

@@ -30,6 +30,8 @@ type responseWriter struct {
 	signIn   string           // id of the sign-in of the person who sent the request with a cookie, "" if there is none
 	keyLimit *limits.KeyLimit // the limit that counts the request, or nil
 	released bool             // the request is not counted any more
+
+	wantsCSV bool // of a list
 }
 
 // Unwrap returns the writer of the connection, for http.ResponseController.

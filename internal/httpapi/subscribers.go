@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -47,7 +48,7 @@ type subscribersBy struct {
 	Page
 	ID      string `query:"id" doc:"only the subscriber with this id"`
 	Address string `query:"address" doc:"only the subscriber with this address"`
-	Accept  string `header:"Accept" doc:"application/x-ndjson: all subscribers as a stream"`
+	Accept  string `header:"Accept" doc:"application/x-ndjson: all subscribers as a stream; text/csv: the same as CSV"`
 }
 
 func (a *API) subscriberRoutes() {
@@ -59,7 +60,8 @@ func (a *API) subscriberRoutes() {
 			"are streamed, one per line in the format of an import. Ids assigned by the server (per-) are omitted."}
 	replies[SubscriberList](a, &list, http.StatusOK, "A page, or a stream of all subscribers", "application/json")
 	list.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[people.ImportedSubscriber](a, httpio.NDJSON)}
-	streamed(a, list, mayLookUp, a.subscribers)
+	l, _ := listOf(&list, reflect.TypeFor[SubscriberList]())
+	readList(a, list, mayLookUp, l, a.listSubscribers, a.subscriberLines)
 	read(a, huma.Operation{OperationID: "get-subscriber", Method: http.MethodGet, Path: one, Tags: tags, Summary: "Get a subscriber with all addresses",
 		Description: "A subscriber that was merged into another one is not found; the hint of the error gives the id of the other one. Use that id: the server does not redirect old ids."}, mayLookUp,
 		func(ctx context.Context, c caller, in *OneSubscriber) (people.Subscriber, error) {
@@ -114,19 +116,13 @@ func ifMatch() *huma.Param {
 		Description: "change it only if it still has this ETag; otherwise 412"}
 }
 
-// subscribers returns the function that writes the requested list.
-func (a *API) subscribers(ctx context.Context, c caller, in *subscribersBy) (func(context.Context, *responseWriter) error, error) {
-	if acceptsLines(in.Accept) {
-		s, err := a.oneService(c)
-		if err == nil && (in.ID != "" || in.Address != "" || in.Cursor != "") {
-			err = &fanfare.Error{Code: fanfare.Invalid, Message: "an export contains all subscribers and supports neither cursor nor filters", Hint: "request application/json to get pages"}
-		}
-		return func(ctx context.Context, x *responseWriter) error { return a.exportSubscribers(ctx, x, s) }, err
+// subscriberLines returns the function that writes all subscribers in the format of an import.
+func (a *API) subscriberLines(_ context.Context, c caller, in *subscribersBy) (func(context.Context, *responseWriter) error, error) {
+	s, err := a.oneService(c)
+	if err == nil && (in.ID != "" || in.Address != "" || in.Cursor != "") {
+		err = &fanfare.Error{Code: fanfare.Invalid, Message: "an export contains all subscribers and supports neither cursor nor filters", Hint: "request application/json to get pages"}
 	}
-	list, err := a.listSubscribers(ctx, c, in)
-	return func(_ context.Context, x *responseWriter) error {
-		return httpio.WriteJSON(x, http.StatusOK, "application/json", list)
-	}, err
+	return func(ctx context.Context, x *responseWriter) error { return a.exportSubscribers(ctx, x, s) }, err
 }
 
 func (a *API) listSubscribers(ctx context.Context, c caller, in *subscribersBy) (list SubscriberList, err error) {

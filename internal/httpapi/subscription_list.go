@@ -5,11 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/httpio"
@@ -37,7 +37,7 @@ type subscriptionsBy struct {
 	Channel    string `query:"channel" doc:"only subscriptions over this channel"`
 	Subscriber string `query:"subscriber" doc:"only subscriptions of this subscriber (id), or to this address"`
 	State      string `query:"state" enum:"active,paused,ended" doc:"only subscriptions in this state"`
-	Accept     string `header:"Accept" doc:"application/x-ndjson: all active and paused subscriptions as a stream"`
+	Accept     string `header:"Accept" doc:"application/x-ndjson: all active and paused subscriptions as a stream; text/csv: all subscriptions"`
 }
 
 func (in *subscriptionsBy) filter() people.SubscriptionFilter {
@@ -51,58 +51,40 @@ func (a *API) subscriptionListRoutes() {
 			"that match the filters are streamed, one per line in the format of an import, so that they can be imported into an empty service. Ids assigned by the server (sub-, per-) are omitted."}
 	replies[SubscriptionList](a, &op, http.StatusOK, "A page, or a stream of all subscriptions", "application/json")
 	op.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaOf[wire.SubscriptionRequest](a)}
-	streamed(a, op, mayLookUp, a.listSubscriptions)
+	l, _ := listOf(&op, reflect.TypeFor[SubscriptionList]())
+	readList(a, op, mayLookUp, l, a.subscriptionPage, a.subscriptionLines)
 }
 
-// streamed is like read for a response that may be too large for memory: h returns
-// the function that writes it.
-func streamed[I any](a *API, op huma.Operation, who access, h func(ctx context.Context, c caller, in *I) (func(context.Context, *responseWriter) error, error)) {
-	a.describe(&op, who)
-	huma.Register(a.spec, op, func(ctx context.Context, in *I) (*huma.StreamResponse, error) {
-		answer, err := h(ctx, ctx.Value(callerKey{}).(caller), in)
-		if err != nil {
-			return nil, a.shown(ctx, err)
-		}
-		return &huma.StreamResponse{Body: func(hc huma.Context) {
-			r, w := humago.Unwrap(hc)
-			x := w.(*responseWriter)
-			if err := answer(r.Context(), x); err != nil {
-				a.fail(x, err)
-			}
-		}}, nil
-	})
-}
-
-// listSubscriptions returns the function that writes the requested list.
-func (a *API) listSubscriptions(ctx context.Context, c caller, in *subscriptionsBy) (func(context.Context, *responseWriter) error, error) {
+func (a *API) subscriptionPage(ctx context.Context, c caller, in *subscriptionsBy) (list SubscriptionList, err error) {
 	s, err := a.oneService(c)
 	if err != nil {
-		return nil, err
-	}
-	if acceptsLines(in.Accept) {
-		if in.State == "ended" || in.Cursor != "" {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export contains all active and paused subscriptions and supports neither cursor nor the state ended",
-				Hint: "omit cursor and state=ended, or request application/json to get pages"}
-		}
-		return func(ctx context.Context, x *responseWriter) error {
-			return a.exportSubscriptions(ctx, x, s, in.filter())
-		}, nil
+		return list, err
 	}
 	l := listingOf("subscriptions", s, in.Topic, in.Channel, in.Subscriber, in.State)
 	after, err := placeAfter(l, in.Cursor)
 	if err != nil {
-		return nil, err
+		return list, err
 	}
 	page, next, err := a.deps.SubscriptionLists.SubscriptionPage(ctx, s, in.filter(), after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	list := SubscriptionList{Subscriptions: orEmpty(page)}
+	list.Subscriptions = orEmpty(page)
 	if next != 0 {
 		list.Next = l.cursor(placeKey(next))
 	}
-	return func(_ context.Context, x *responseWriter) error {
-		return httpio.WriteJSON(x, http.StatusOK, "application/json", list)
+	return list, err
+}
+
+// subscriptionLines returns the function that writes all subscriptions in the format of an import.
+func (a *API) subscriptionLines(_ context.Context, c caller, in *subscriptionsBy) (func(context.Context, *responseWriter) error, error) {
+	s, err := a.oneService(c)
+	if err != nil {
+		return nil, err
+	}
+	if in.State == "ended" || in.Cursor != "" {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export contains all active and paused subscriptions and supports neither cursor nor the state ended",
+			Hint: "omit cursor and state=ended, or request application/json to get pages"}
+	}
+	return func(ctx context.Context, x *responseWriter) error {
+		return a.exportSubscriptions(ctx, x, s, in.filter())
 	}, nil
 }
 

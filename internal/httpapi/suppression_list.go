@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -23,7 +24,7 @@ type suppressionsBy struct {
 	Page
 	Reason      string `query:"reason" enum:"soft_bounces,imported,unsubscribed,hard_bounce,manual,complaint,erased" doc:"only suppressions for this reason"`
 	AllServices bool   `query:"all_services" doc:"suppressions for all services; requires a key with the scope admin for all services"`
-	Accept      string `header:"Accept" doc:"application/x-ndjson: all suppressions as a stream"`
+	Accept      string `header:"Accept" doc:"application/x-ndjson: all suppressions as a stream; text/csv: the same as CSV"`
 }
 
 // SuppressionSummary is the short response to an import.
@@ -43,7 +44,8 @@ func (a *API) suppressionListRoutes() {
 			"With Accept: application/x-ndjson, all entries are streamed, one per line in the format of an import. The suppressions for all services are a separate list."}
 	replies[SuppressionList](a, &list, http.StatusOK, "A page, or a stream of all suppressions", "application/json")
 	list.Responses["200"].Content[httpio.NDJSON] = &huma.MediaType{Schema: schemaIn[SuppressionRequest](a, httpio.NDJSON)}
-	streamed(a, list, mayLookUp, a.listSuppressions)
+	l, _ := listOf(&list, reflect.TypeFor[SuppressionList]())
+	readList(a, list, mayLookUp, l, a.suppressionPage, a.suppressionLines)
 
 	fill := huma.Operation{OperationID: "import-suppressions", Method: http.MethodPost, Path: path, Tags: tags,
 		Summary:     "Add the address on each line to the suppression list",
@@ -56,34 +58,35 @@ func (a *API) suppressionListRoutes() {
 	a.handle(fill, maySubscribe, a.importSuppressions)
 }
 
-// listSuppressions returns the function that writes the requested list.
-func (a *API) listSuppressions(ctx context.Context, c caller, in *suppressionsBy) (func(context.Context, *responseWriter) error, error) {
+func (a *API) suppressionPage(ctx context.Context, c caller, in *suppressionsBy) (list SuppressionList, err error) {
 	s, err := a.suppressionScope(c, in.AllServices)
 	if err != nil {
-		return nil, err
-	}
-	f := suppression.Filter{Service: s, Reason: in.Reason}
-	if acceptsLines(in.Accept) {
-		if in.Cursor != "" {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export contains the whole list and does not support cursor", Hint: "omit cursor, or request application/json to get pages"}
-		}
-		return func(ctx context.Context, x *responseWriter) error { return a.exportSuppressions(ctx, x, f) }, nil
+		return list, err
 	}
 	l := listingOf("suppressions", s, in.Reason)
 	after, err := suppressionAfter(l, in.Cursor)
 	if err != nil {
-		return nil, err
+		return list, err
 	}
-	page, next, err := a.deps.Suppressions.Suppressions(ctx, f, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	list := SuppressionList{Suppressions: orEmpty(page)}
+	page, next, err := a.deps.Suppressions.Suppressions(ctx, suppression.Filter{Service: s, Reason: in.Reason}, after, in.Limit)
+	list.Suppressions = orEmpty(page)
 	if next != nil {
 		list.Next = l.cursor(fmt.Sprintf("%x.%x.%x", next.At, next.Kind, next.Hash))
 	}
-	return func(_ context.Context, x *responseWriter) error {
-		return httpio.WriteJSON(x, http.StatusOK, "application/json", list)
+	return list, err
+}
+
+// suppressionLines returns the function that writes all suppressions in the format of an import.
+func (a *API) suppressionLines(_ context.Context, c caller, in *suppressionsBy) (func(context.Context, *responseWriter) error, error) {
+	s, err := a.suppressionScope(c, in.AllServices)
+	if err != nil {
+		return nil, err
+	}
+	if in.Cursor != "" {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export contains the whole list and does not support cursor", Hint: "omit cursor, or request application/json to get pages"}
+	}
+	return func(ctx context.Context, x *responseWriter) error {
+		return a.exportSuppressions(ctx, x, suppression.Filter{Service: s, Reason: in.Reason})
 	}, nil
 }
 

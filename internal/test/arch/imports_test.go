@@ -375,6 +375,8 @@ var grants = []grant{
 		"a status shows the state of every part of the server"},
 	{"internal/admin/captured", []string{".", "internal/catalog", "internal/catalog/document", "internal/httpapi", "internal/httpapi/wire", "internal/mail/mimetree", "internal/pipeline/deliver/capture"},
 		"files of messages are read as the capture driver writes them, and shown in the types of the API"},
+	{"internal/httpapi/csvrows", nil,
+		"the columns of a list follow from its type"},
 	{"internal/admin/tasks", []string{".", "internal/catalog", "internal/catalog/audit", "internal/httpapi/wire", "internal/people", "internal/people/suppression", "internal/store/control", "internal/store/retry"},
 		"a task calls what the request for one object calls, is shown in the types of the API, and is stored"},
 	{"internal/admin/rates", []string{".", "internal/httpapi/wire", "internal/store/control", "internal/store/retry"},
