@@ -50,3 +50,16 @@ func (c *Client) match(ctx context.Context, topic string, r request) (DryRun, er
 	err := c.call(ctx, r, nil, &run)
 	return run, err
 }
+
+// A ConditionTest is a condition, and an event on which to try it.
+type ConditionTest = wire.ConditionTest
+
+// A ConditionResult says whether a condition is met, and why.
+type ConditionResult = wire.ConditionResult
+
+// TestCondition tries a condition on an event of a topic. Nothing is stored or sent. An error in the condition has its line and column.
+func (c *Client) TestCondition(ctx context.Context, topic string, test ConditionTest) (ConditionResult, error) {
+	var result ConditionResult
+	err := c.call(ctx, request{method: http.MethodPost, path: "/v1/topics/" + url.PathEscape(topic) + "/test-condition", repeatable: true}, test, &result)
+	return result, err
+}

@@ -3,12 +3,14 @@ package inspect
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/pipeline/match"
 )
@@ -72,4 +74,56 @@ func (in *Inspector) SecondOpinion(ctx context.Context, s *people.Subscription, 
 		}
 	})
 	return o, err
+}
+
+// TestCondition tries a condition that no subscription needs to have. previous is the data of the previous event with the same key; nil: the last event of the key,
+// and null: none.
+func (in *Inspector) TestCondition(service, topic string, test wire.ConditionTest, event *fanfare.Event, previous json.RawMessage) (wire.ConditionResult, error) {
+	var out wire.ConditionResult
+	t, err := in.topic(service, topic)
+	if err != nil {
+		return out, err
+	}
+	key := condition.Key{Service: service, Topic: topic}
+	if test.Rule != "" {
+		if test.Params == nil {
+			test.Params = json.RawMessage("{}")
+		}
+		err = in.opt.Index.CheckParams(key, test.Rule, test.Params)
+	} else {
+		err = in.opt.Index.CheckFilter(key, test.Condition)
+	}
+	if err != nil {
+		return out, inCondition(err)
+	}
+	if err := t.ValidateData(event.Data); err != nil {
+		return out, err
+	}
+	if previous == nil {
+		if previous, err = in.Before(service, topic, event.Data); err != nil {
+			return out, err
+		}
+	}
+	of := condition.EventOf(event)
+	if string(previous) != "null" {
+		of.Previous, out.Previous = previous, previous
+	}
+	out.Data = event.Data
+	if out.Condition, err = in.opt.Index.Explain(key, condition.Entry{Filter: test.Condition, Rule: test.Rule, Params: test.Params}, of); err != nil {
+		return out, inCondition(err)
+	}
+	out.Matches = out.Condition.Result == fanfare.PartTrue
+	out.FoundBy, err = in.opt.Index.IndexedBy(key, test.Condition, test.Rule, test.Params)
+	return out, err
+}
+
+// inCondition changes the pointer of an error about a filter to the member of a test.
+func inCondition(err error) error {
+	e, ok := errors.AsType[*fanfare.Error](err)
+	if !ok || e.Pointer != "/filter" {
+		return err
+	}
+	at := *e
+	at.Pointer = "/condition"
+	return &at
 }

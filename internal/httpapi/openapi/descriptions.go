@@ -29,12 +29,14 @@ func schemaDescriptions() map[string]string {
 	return map[string]string{ //nolint:gosec // descriptions of passwords are no passwords
 		"MessageRun": "The result of the dry run of a message.",
 
-		"Approve":     "A broadcast that waits for approval.",
-		"Task":        "An action on all objects that match a filter, and its progress.",
-		"TaskFilter":  "The objects of a task. Absent members select all.",
-		"TaskPage":    "A page of tasks, the newest first.",
-		"TaskRequest": "A task to start.",
-		"SetRate":     "The rate of a broadcast or a channel.",
+		"ConditionTest":   "A condition, and an event on which to try it.",
+		"ConditionResult": "Whether an event meets a condition, and why.",
+		"Approve":         "A broadcast that waits for approval.",
+		"Task":            "An action on all objects that match a filter, and its progress.",
+		"TaskFilter":      "The objects of a task. Absent members select all.",
+		"TaskPage":        "A page of tasks, the newest first.",
+		"TaskRequest":     "A task to start.",
+		"SetRate":         "The rate of a broadcast or a channel.",
 
 		"Inbound": "The mail server that receives bounces and unsubscribe emails.",
 

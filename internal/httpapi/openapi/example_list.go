@@ -174,6 +174,8 @@ templates:
 		{operation: "explain-event", parameter: with("id", "ada-load", "event", "evt-20261120-1001"), status: 200},
 		{operation: "explain-data", parameter: with("id", "ada-load"), mediaType: jsonType, status: 200, body: `{"host":"db1","percent":70}`},
 
+		{operation: "test-condition", parameter: with("topic", "load"), mediaType: jsonType, status: 200, body: `{"condition":"event.percent > 90 && event.host.startsWith('db')","data":{"host":"db1","percent":97}}`},
+		{operation: "test-condition", parameter: with("topic", "load"), mediaType: jsonType, status: 200, body: `{"rule":"above","params":{"percent":90},"data":{"host":"db1","percent":70}}`},
 		{operation: "match-event", parameter: with("topic", "load"), mediaType: jsonType, status: 200, body: `{"host":"db1","percent":97}`},
 		{operation: "match-event", parameter: with("topic", "load", "audience_filter", "subscriber.locale == 'en'"), mediaType: jsonType, status: 200, body: `{"host":"db1","percent":97}`},
 		{operation: "match-event", parameter: with("topic", "load", "sample", "0", "lane", "urgent"), mediaType: httpio.CloudEvent, status: 200,

@@ -1,6 +1,11 @@
 package wire
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
 
 // A ConditionReport reports the cost of the conditions of a service that no index
 // covers.
@@ -76,4 +81,23 @@ type DryRunHit struct {
 	To           string `json:"to" doc:"address"`
 	Channel      string `json:"channel"`
 	Rule         string `json:"rule,omitempty" doc:"the rule that matched"`
+}
+
+// A ConditionTest is a condition, and an event on which to try it.
+type ConditionTest struct {
+	Condition string          `json:"condition,omitempty" maxLength:"16384" doc:"condition in CEL, as a subscription has it in filter; or use rule"`
+	Rule      string          `json:"rule,omitempty" maxLength:"128" doc:"name of a rule of the topic, instead of condition"`
+	Params    json.RawMessage `json:"params,omitempty" doc:"object: values for the params of the rule"`
+	Data      json.RawMessage `json:"data,omitempty" doc:"data of the event; or use event"`
+	Event     string          `json:"event,omitempty" maxLength:"256" doc:"an event of the topic, instead of data: evt-..., or the id given by the sender; requires a key with the scope read"`
+	Previous  json.RawMessage `json:"previous,omitempty" doc:"data of the event before it with the same key, for crosses and similar functions; default: the last event of the key, or none with event"`
+}
+
+// A ConditionResult says whether a condition is met, and why.
+type ConditionResult struct {
+	Matches   bool            `json:"matches" doc:"the event meets the condition"`
+	Condition fanfare.Part    `json:"condition" doc:"the condition, part by part"`
+	FoundBy   string          `json:"found_by,omitempty" doc:"the part of an event by which the index finds the condition; absent: it is evaluated for every event of the topic"`
+	Data      json.RawMessage `json:"data" doc:"object: data of the event"`
+	Previous  json.RawMessage `json:"previous,omitempty" doc:"object: data of the previous event that was used; absent: none"`
 }

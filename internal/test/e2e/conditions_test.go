@@ -133,3 +133,61 @@ func TestTheMostExpensiveConditionsAreReported(t *testing.T) {
 	}
 	s.http.refused(404, "GET", "/v1/reports/conditions?topic=none", "", "")
 }
+
+// A condition is tried without a subscription, and with the same result as that of a match.
+func TestAConditionIsTriedOnAnEvent(t *testing.T) {
+	t.Parallel()
+	s, _ := newsroom(t, sink.Config{}, "")
+	type result struct {
+		Matches   bool
+		Condition struct {
+			Result string
+			Parts  []struct{ Text, Result string }
+		}
+		FoundBy string `json:"found_by"`
+	}
+	try := func(c *caller, body string) result {
+		t.Helper()
+		return into[result](t, c.must(200, "POST", "/v1/topics/story/test-condition", plain, body))
+	}
+	const data = `"data":{"title":"x","level":4,"place":"Vienna"}`
+	if r := try(s.http, `{"condition":"event.level > 3 && event.place == 'Vienna'",`+data+`}`); !r.Matches || len(r.Condition.Parts) != 2 || r.FoundBy == "" {
+		t.Errorf("met: %+v", r)
+	}
+	if r := try(s.http, `{"condition":"event.level > 3 && event.place == 'Graz'",`+data+`}`); r.Matches || r.Condition.Parts[0].Result != "true" || r.Condition.Parts[1].Result != "false" {
+		t.Errorf("not met: %+v", r)
+	}
+	if r := try(s.http, `{"rule":"near","params":{"place":"vienna"},`+data+`}`); !r.Matches {
+		t.Errorf("the rule: %+v", r)
+	}
+	event := s.http.publish(`{"title":"y","level":9}`)
+	eventually(t, "the event is matched", func() bool {
+		status, _, _ := s.http.send("GET", "/v1/events/"+event, "", "")
+		return status == 200
+	})
+	if r := try(s.http, `{"condition":"event.level == 9","event":"`+event+`"}`); !r.Matches {
+		t.Errorf("on an event: %+v", r)
+	}
+	for body, want := range map[string]string{
+		`{"condition":"event.level > 'x'",` + data + `}`:                    "/condition 1 13",
+		`{"condition":"event.level > 3 &&\n event.levle > 3",` + data + `}`: "/condition 2 8",
+		`{"condition":"event.level >",` + data + `}`:                        "/condition 1",
+		`{"rule":"near","params":{"city":"x"},` + data + `}`:                "/params",
+		`{"rule":"none",` + data + `}`:                                      "/rule",
+		`{"condition":"true"}`:                                              "/data",
+		`{"condition":"true","event":"` + event + `",` + data + `}`:         "/data",
+		`{` + data + `}`: "/condition",
+		`{"condition":"true","data":{"title":5}}`:         "/title",
+		`{"condition":"true","rule":"near",` + data + `}`: "/condition",
+	} {
+		p := s.http.refused(422, "POST", "/v1/topics/story/test-condition", plain, body)
+		if got := fmt.Sprint(p.Pointer, " ", p.Line, " ", p.Column); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: refused at %s, want %s: %s", body, got, want, p.Detail)
+		}
+	}
+	publisher := s.http.with(strings.TrimSpace(s.mustRun("", "key", "create", "--service", "news", "--scope", "publish")))
+	if r := try(publisher, `{"condition":"event.level > 3",`+data+`}`); !r.Matches {
+		t.Errorf("with the scope publish: %+v", r)
+	}
+	publisher.must(403, "POST", "/v1/topics/story/test-condition", plain, `{"condition":"true","event":"`+event+`"}`)
+}
