@@ -159,3 +159,74 @@ test("a running task shows its progress, and is cancelled", async () => {
   await visitor.check();
   await visitor.close();
 });
+
+test("an export is the whole list, not only the rows that were loaded", async () => {
+  await server.subscribe(150, "warning", "slow");
+  const visitor = await visit();
+  const { page } = visitor;
+  await visitor.open("subscriptions?service=news&topic=warning");
+  assert.equal(await page.locator("tbody tr").count(), 100);
+  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Export the list as CSV" }).click()]);
+  assert.equal(download.suggestedFilename(), "subscriptions.csv");
+  const chunks: Buffer[] = [];
+  for await (const chunk of await download.createReadStream()) chunks.push(chunk as Buffer);
+  const lines = Buffer.concat(chunks).toString().trim().split("\r\n");
+  assert.equal(lines.length, 151);
+  assert.ok(lines.slice(1).every((line) => line.includes(",warning,slow,")));
+  await visitor.check();
+  await visitor.close();
+});
+
+test("a condition is tried on the data of an event, and an error shows its column", async () => {
+  const event = await server.publish("story", `Storm ${hostile}`);
+  await server.reaches(event, "completed");
+  const visitor = await visit();
+  const { page } = visitor;
+  await visitor.open("topic?name=story&service=news&show=try");
+  await page.getByLabel("Data of a recent event").selectOption({ index: 1 });
+  await eventually("the data are there", async () => (await page.getByLabel("Data of the event (JSON)").inputValue()).includes("Dover"));
+  const condition = page.getByLabel("Condition", { exact: true });
+  await condition.fill("event.place == 'Dover' && event.title.startsWith('Calm')");
+  await page.getByRole("button", { name: "Try the condition" }).click();
+  await page.getByText("The event does not match").waitFor();
+  await page.locator(".condition li", { hasText: 'event.place == "Dover"' }).first().waitFor();
+  await condition.fill("event.place == 'Dover'");
+  await condition.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.getByText("The event matches").waitFor();
+  await condition.fill("event.place == 'Dover' && event.plaec == 1");
+  await page.getByRole("button", { name: "Try the condition" }).click();
+  const mark = await page.locator(".fault").innerText();
+  assert.equal(mark.split("\n")[1]!.indexOf("^"), "event.place == 'Dover' && event.".length, mark);
+  await visitor.accessible("condition with an error");
+  await page.getByLabel("Condition or rule").selectOption("near");
+  await page.getByLabel("Values of the rule (JSON)").fill('{"place":"Dover"}');
+  await page.getByRole("button", { name: "Try the condition" }).click();
+  await page.getByText("The event matches").waitFor();
+  await page.getByLabel("Data of the event (JSON)").fill("{");
+  await page.getByRole("button", { name: "Try the condition" }).click();
+  await page.getByText("This is not valid JSON").waitFor();
+  await visitor.check();
+  await visitor.close();
+});
+
+test("the page of a topic shows who would receive an event", async () => {
+  await server.ask("PUT", "/v1/subscriptions/dover", { topic: "story", channel: "email", to: "ada@example.org", filter: "event.place == 'Dover'" });
+  const address = "topic?name=story&service=news&show=try";
+  const act = async ({ page }: Visitor) => {
+    await page.getByLabel("Data of the event (JSON)").fill('{"title":"Storm","place":"Dover"}');
+    await page.getByLabel("Condition", { exact: true }).fill("event.place == 'Dover'");
+    await page.getByRole("button", { name: "Try the condition" }).click();
+    await page.getByText("The event matches").waitFor();
+    await page.getByRole("button", { name: "Show who would receive it" }).click();
+    await page.getByText("ada@example.org").waitFor();
+  };
+  const run = await server.ask("POST", "/v1/topics/story/match", { title: "Storm", place: "Dover" });
+  const visitor = await visit();
+  await visitor.open(address);
+  await act(visitor);
+  await visitor.page.getByText(run.matched === 1 ? "1 subscription matches." : `${run.matched} subscriptions match.`).waitFor();
+  await visitor.check();
+  await visitor.close();
+  await looks("topic-try", address, act);
+});

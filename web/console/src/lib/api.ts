@@ -11,6 +11,9 @@ export class Problem extends Error {
     readonly hint = "",
     readonly requestID = "",
     readonly others: string[] = [],
+    readonly pointer = "", // member of the request
+    readonly line = 0, // in that member, from 1
+    readonly column = 0,
   ) {
     super(detail);
   }
@@ -45,7 +48,7 @@ export const headersFor = (service?: string): Record<string, string> => (service
 export async function problemOf(response: Response): Promise<Problem> {
   const body = await response.json().catch(() => ({}));
   const others = (body.errors ?? []).map((one: { pointer?: string; detail: string }) => (one.pointer ? `${one.pointer}: ${one.detail}` : one.detail));
-  return new Problem(response.status, body.code ?? "", body.detail ?? `${response.status} ${response.statusText}`, body.hint ?? "", body.request_id ?? "", others);
+  return new Problem(response.status, body.code ?? "", body.detail ?? `${response.status} ${response.statusText}`, body.hint ?? "", body.request_id ?? "", others, body.pointer ?? "", body.line ?? 0, body.column ?? 0);
 }
 
 export const unreachable = (): Problem => new Problem(0, "unreachable", "");

@@ -293,7 +293,8 @@ export interface Topic {
   template?: string;
   expiry?: string;
   hold_above?: number;
-  rules?: { name: string; when: string; title?: string; template?: string }[];
+  schema?: unknown;
+  rules?: { name: string; when: string; title?: string; template?: string; params?: Record<string, string> }[];
 }
 
 export interface Template {
@@ -436,4 +437,18 @@ export interface Task {
   key_name?: string;
   started_at: string;
   ended_at?: string;
+}
+
+export interface ConditionResult {
+  matches: boolean;
+  condition: ConditionPart;
+  found_by?: string;
+}
+
+export interface DryRun {
+  matched: number;
+  messages: number;
+  hold?: string;
+  channels: { channel: string; messages: number; rate?: string; seconds?: number }[];
+  sample: { subscription: string; subscriber: string; to: string; channel: string; rule?: string }[];
 }
