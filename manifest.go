@@ -43,14 +43,15 @@ func (m *Manifest) At(position uint32) (*Section, Member, bool) {
 	return nil, Member{}, false
 }
 
-// PositionsOf returns the positions of a subscriber, one for each section (channel) that includes
-// the subscriber.
+// PositionsOf returns the positions of a subscriber. A section (channel) has several of them if each
+// subscription gets its own message.
 func (m *Manifest) PositionsOf(subscriber RowID) []uint32 {
 	var positions []uint32
 	base := uint32(0)
 	for i := range m.Sections {
 		members := &m.Sections[i].Members
-		if at, found := members.find(subscriber); found {
+		at, _ := members.find(subscriber)
+		for ; at < members.Len() && members.subscribers[at] == subscriber; at++ {
 			positions = append(positions, base+uint32(at))
 		}
 		base += uint32(members.Len())

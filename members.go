@@ -15,7 +15,7 @@ type Member struct {
 	More  uint32 // of a run: number of events omitted because there were too many
 }
 
-// Members is a list of members, ascending by subscriber. It is stored in columns, which take a
+// Members is a list of members, ascending by subscriber and subscription. It is stored in columns, which take a
 // third of the memory of a []Member with millions of members.
 type Members struct {
 	subscribers   []RowID
@@ -114,7 +114,7 @@ func (l *Members) Grow(members, subscriptions int) {
 	l.subscriptions = slices.Grow(l.subscriptions, subscriptions)
 }
 
-// find returns the index of a subscriber.
+// find returns the first index of a subscriber.
 func (l *Members) find(subscriber RowID) (int, bool) {
 	return slices.BinarySearch(l.subscribers, subscriber)
 }

@@ -65,6 +65,9 @@ type Topic struct {
 	Generation Generation // which events have their messages made together
 	Filter     string     // the worker that removes recipients of the frozen events, or ""
 
+	// PerSubscription says that each subscription gets a message of its own, and that equal subscriptions are separate ones.
+	PerSubscription bool
+
 	// ValidateData checks the data of one event against the schema. The error
 	// is a *fanfare.Error with Pointer below /data; several in Details.
 	ValidateData func(data json.RawMessage) error `json:"-"`
@@ -99,6 +102,12 @@ func (c *Channel) Password() (string, error) {
 
 func UnknownTopic(svc *ServiceSnapshot, name string) error {
 	return &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no topic " + inputerror.Quote(name), Hint: inputerror.DidYouMean(name, maps.Keys(svc.Topics), "create a topic first")}
+}
+
+// UniqueInUse returns the error for merging the equal subscriptions of a topic with n subscriptions.
+func (t *Topic) UniqueInUse(n int64) *fanfare.Error {
+	return &fanfare.Error{Code: fanfare.Conflict, Pointer: inputerror.Pointer("topics", t.Name, "unique"), Message: fmt.Sprintf("%d subscriptions of topic %s may be equal", n, inputerror.Quote(t.Name)),
+		Hint: "keep unique: subscription, or end the subscriptions first"}
 }
 
 // Digest defines how events that wait for a cadence are combined in one message.
@@ -193,6 +202,12 @@ func ParseGeneration(text string) (g Generation, ok bool) {
 	return g, err == nil && g.Window >= minGenerationWindow && g.Window <= maxGenerationWindow && g.Window%time.Second == 0
 }
 
+// The values of unique in a document: what gets at most one message of an event.
+const (
+	UniqueRecipient    = "recipient" // a recipient over a channel, for all of their subscriptions that match
+	UniqueSubscription = "subscription"
+)
+
 // TopicSettings are the settings of a topic in a document, without its rules.
 type TopicSettings struct {
 	Title    string          `json:"title,omitempty"`
@@ -208,6 +223,7 @@ type TopicSettings struct {
 	Cadence    string     `json:"cadence,omitempty"`    // as it is spelled; "": immediate
 	Generation string     `json:"generation,omitempty"` // "" is continuous
 	Filter     string     `json:"filter,omitempty"`     // name of a worker; "": none
+	Unique     string     `json:"unique,omitempty"`     // UniqueSubscription; "": one message for each recipient and channel
 	Signup     *Signup    `json:"signup,omitempty"`     // nil: people cannot sign up
 }
 
@@ -267,7 +283,7 @@ func NewTopic(svc *ServiceSnapshot, number uint32, name string, body *TopicBody)
 		return nil, inputerror.Invalid("/generation", "", "unknown generation %s", inputerror.Quote(body.Generation))
 	}
 	t := &Topic{Service: svc.Name, Name: name, Number: number, Title: body.Title, Lane: lane, Schema: text, Key: body.Key, Series: body.Series,
-		Template: body.Template, Expiry: time.Duration(body.Expiry), Quiet: body.QuietHours, Digest: body.Digest, Cadence: due, Generation: generation, Filter: body.Filter, ValidateData: check,
+		Template: body.Template, Expiry: time.Duration(body.Expiry), Quiet: body.QuietHours, Digest: body.Digest, Cadence: due, Generation: generation, Filter: body.Filter, PerSubscription: body.Unique == UniqueSubscription, ValidateData: check,
 		ServiceNumber: svc.Number, CheckedFilters: &CheckedTexts[fanfare.Cost]{}, Body: body}
 	for _, r := range body.Rules {
 		r.Rule.Number = r.Number

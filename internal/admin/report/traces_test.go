@@ -18,6 +18,7 @@ func TestPagesCoverEveryDeliveryOnce(t *testing.T) {
 		ref := refOf(0, 5)
 		sizes := rapid.SliceOfN(rapid.IntRange(1, 1300), 0, 4).Draw(t, "sizes")
 		traces, r := newTraces(map[fanfare.EventRef][]int{ref: sizes})
+		traces.Budget = time.Hour // so that each page is full
 		state := rapid.SampledFrom([]string{"", "accepted", "pending", "failed"}).Draw(t, "state")
 		every := rapid.IntRange(1, 9).Draw(t, "every")
 		var want []string

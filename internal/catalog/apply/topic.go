@@ -95,6 +95,7 @@ func (pl *Plan) checkTopic(at string, t *catalog.Topic) {
 	pl.checkDigestKey(at, t)
 	pl.checkCadence(at, t)
 	pl.checkFilter(at, t)
+	pl.checkUnique(at, t)
 }
 
 func (pl *Plan) deletedTopic(name string) *catalog.Topic {
@@ -193,6 +194,14 @@ func (pl *Plan) checkFilter(at string, t *catalog.Topic) {
 	if t.Filter != "" && !t.Digest.IsZero() {
 		pl.fail(at, inputerror.Invalid("/filter", "remove filter or digest; a formatter can return an error for a recipient who must not get the digest",
 			"topic %s has a digest, so it cannot have a filter", inputerror.Quote(t.Name)))
+	}
+}
+
+// checkUnique refuses messages for each subscription of a topic with a digest, which merges the events of a recipient.
+func (pl *Plan) checkUnique(at string, t *catalog.Topic) {
+	if t.PerSubscription && !t.Digest.IsZero() {
+		pl.fail(at, inputerror.Invalid("/unique", "remove digest, or use unique: recipient",
+			"topic %s has a digest, so it cannot have unique: subscription", inputerror.Quote(t.Name)))
 	}
 }
 

@@ -197,6 +197,7 @@ func (p *reader) topic(n node) *TopicSpec {
 		"cadence":     func(v node) { t.Cadence = v.cadence() },
 		"generation":  func(v node) { t.Generation = v.generation() },
 		"filter":      func(v node) { t.Filter = v.name() },
+		"unique":      func(v node) { t.Unique = v.unique() },
 		"signup":      func(v node) { t.Signup = v.signup() },
 		"schema":      func(v node) { t.Schema = v.json() },
 		"schema_file": func(v node) { t.Schema = v.jsonFile() },

@@ -45,3 +45,16 @@ func (n node) generation() string {
 	}
 	return text
 }
+
+// unique reads the stored form: "" for the default.
+func (n node) unique() string {
+	switch text := n.text(); text {
+	case catalog.UniqueRecipient:
+		return ""
+	case catalog.UniqueSubscription:
+		return text
+	default:
+		n.fault("use recipient or subscription", "unknown value %s of unique", inputerror.Quote(text))
+		return ""
+	}
+}

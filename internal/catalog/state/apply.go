@@ -92,20 +92,28 @@ func (r *Catalog) apply(ctx context.Context, d *document.Document, check func(ca
 func (r *Catalog) checkUse(pl *apply.Plan) error {
 	use := r.writer.Usage()
 	var wrong []*fanfare.Error
-	for _, t := range pl.DeletedTopics {
+	subscriptions := func(t *catalog.Topic) int64 {
 		n := int64(r.opt.Conditions.Len(t.ConditionKey()))
 		for of, paused := range use.Paused {
 			if of.Topic == t.Number {
 				n += paused
 			}
 		}
-		if n > 0 {
+		return n
+	}
+	for _, t := range pl.DeletedTopics {
+		if n := subscriptions(t); n > 0 {
 			wrong = append(wrong, inUse(inputerror.Pointer("topics", t.Name), n))
 		}
 	}
 	for _, t := range pl.ChangedTopics {
 		if n := use.Waiting[t.Number]; n > 0 && t.Digest.IsZero() {
 			wrong = append(wrong, t.DigestInUse(n))
+		}
+		if was := pl.From.Topics[t.Number]; was != nil && was.PerSubscription && !t.PerSubscription {
+			if n := subscriptions(t); n > 0 {
+				wrong = append(wrong, t.UniqueInUse(n))
+			}
 		}
 		for of, paused := range use.Paused {
 			if of.Topic == t.Number && of.Rule != 0 && paused > 0 && t.RuleName(of.Rule) == "" {

@@ -59,6 +59,7 @@ type Topic struct {
 	Digest     *Digest     `json:"digest,omitempty" doc:"how events that wait for a cadence are combined into one message; default: every subscription is immediate"`
 	Cadence    string      `json:"cadence,omitempty" doc:"cadence of new subscriptions that do not specify one, such as daily 08:00; default: immediate"`
 	Filter     string      `json:"filter,omitempty" doc:"worker that can remove recipients of each event before anything is sent to them; not for a topic with a digest"`
+	Unique     string      `json:"unique,omitempty" enum:"recipient,subscription" doc:"what gets one message of an event: a recipient over a channel, for all subscriptions that match; or each subscription, and then equal subscriptions are separate ones; default: recipient; subscription is not for a topic with a digest"`
 
 	Signup *Signup `json:"signup,omitempty" doc:"how people can subscribe themselves; default: they cannot. A request may also give true"`
 

@@ -113,7 +113,7 @@ func (l *loader) subscription(s *control.SubscriptionRecord) error {
 		if l.r.identities.Insert(hash, s.Place) != 0 {
 			l.identityClash = append(l.identityClash, identityClash{hash, s.Place})
 		}
-	case !s.Ended:
+	case !s.Ended && !t.PerSubscription:
 		l.r.identities.Insert(l.r.hash.NaturalKey(s), s.Place)
 	}
 	if s.Ended {

@@ -251,7 +251,7 @@ func (g *group) putOne(w *subscriptionChange) (deed string, fields []string, err
 		hash = g.w.r.hash.NaturalKey(&asked)
 	}
 	var old fanfare.RowID
-	if !isNew || asked.ID != "" { // a new subscriber has no subscriptions yet
+	if asked.ID != "" || !isNew && !w.topic.PerSubscription { // a new subscriber has no subscriptions yet
 		if old, err = g.find(hash, w.topic.ServiceNumber, &asked); err != nil {
 			return "", nil, err
 		}
@@ -307,7 +307,7 @@ func (g *group) putOne(w *subscriptionChange) (deed string, fields []string, err
 	*local++
 	if old != 0 {
 		g.replace(&g.w.r.identities, hash, old, asked.Place)
-	} else {
+	} else if asked.ID != "" || !w.topic.PerSubscription {
 		g.insert(&g.w.r.identities, hash, asked.Place)
 	}
 	w.place, w.created = asked.Place, true

@@ -97,7 +97,7 @@ func (r *Registry) check(svc *catalog.ServiceSnapshot, p *people.SubscriptionPut
 	if p.ID != "" {
 		w.idHash = r.hash.ClientID(svc.Number, p.ID)
 		w.subscription, _ = r.identities.Lookup(w.idHash)
-	} else if w.subscriber != 0 && p.Subscriber == "" && (w.filter != 0 || p.Filter == "") {
+	} else if !w.topic.PerSubscription && w.subscriber != 0 && p.Subscriber == "" && (w.filter != 0 || p.Filter == "") {
 		natural := control.SubscriptionRecord{Subscriber: w.subscriber, Topic: w.topic.Number, Channel: w.channel.Number,
 			Filter: w.filter, Rule: w.rule, Params: w.params}
 		w.subscription, _ = r.identities.Lookup(r.hash.NaturalKey(&natural))

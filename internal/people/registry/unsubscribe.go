@@ -270,6 +270,9 @@ func (g *group) canRestore(svc *catalog.ServiceSnapshot, s *control.Subscription
 	if s.Slot != 0 && topic.CheckCadence(g.w.r.cadenceOf(s)) != nil {
 		return false
 	}
+	if s.ID == "" && topic.PerSubscription {
+		return g.checkResume(s) == nil
+	}
 	hash := g.w.r.hash.NaturalKey(s)
 	if s.ID != "" {
 		hash = g.w.r.hash.ClientID(svc.Number, s.ID)

@@ -10,10 +10,11 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// sharesContent reports whether two jobs have the same content. They may belong to two
-// batches: otherwise each batch would end with a partial group.
+// sharesContent reports whether two jobs have the same content, for two recipients: an email server may deliver
+// a message once that has a recipient twice. The jobs may belong to two batches: otherwise each batch would end
+// with a partial group.
 func (job *Job) sharesContent(with *Job) bool {
-	return job.Message.SharedContent != 0 && job.Message.SharedContent == with.Message.SharedContent
+	return job.Message.SharedContent != 0 && job.Message.SharedContent == with.Message.SharedContent && job.Message.To != with.Message.To
 }
 
 // groupSize returns how many messages are sent together with a job, including the job:
@@ -46,14 +47,19 @@ func (q *connQueue) TakeSameContent(dst []*driver.Message, message *driver.Messa
 	}
 	now := s.options.Clock.Now()
 	var finished []*Batch
+	last := message.To
+	if len(dst) > 0 {
+		last = dst[len(dst)-1].To
+	}
 	for result := admitted; most > 0 && (result == admitted || result == throttled || result == postponeJob); {
-		job := s.waiting.popSameContent(leader)
+		job := s.waiting.popSameContent(leader, last)
 		if job == nil {
 			break
 		}
 		job.grouped, job.prefetched = true, leader.prefetched
 		if result, finished = q.admit(job, leader, now, finished); result == admitted {
 			dst = append(dst, &job.Message)
+			last = job.Message.To
 			most--
 		}
 	}

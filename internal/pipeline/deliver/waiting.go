@@ -79,9 +79,10 @@ func (w *waiting) pop(some lanes) *Job {
 	return nil
 }
 
-// popSameContent returns the next job of a job's flow if it has the same content.
-func (w *waiting) popSameContent(as *Job) *Job {
-	job, ok := w.lanes[as.batch.Lane].jobs.PopIf(as.batch.Flow, as.sharesContent)
+// popSameContent returns the next job of a job's flow if it has the same content and, as the members of a manifest are in the order of the
+// subscribers, another recipient than the last one of the group.
+func (w *waiting) popSameContent(as *Job, last string) *Job {
+	job, ok := w.lanes[as.batch.Lane].jobs.PopIf(as.batch.Flow, func(job *Job) bool { return as.sharesContent(job) && job.Message.To != last })
 	if !ok {
 		return nil
 	}

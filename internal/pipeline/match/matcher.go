@@ -319,7 +319,7 @@ func asUnread(err error) error {
 
 // Pins returns the current template versions of a topic.
 func Pins(r *registry.Registry, topic *catalog.Topic) *plan.Pins {
-	pins := &plan.Pins{Rules: make([]uint32, len(topic.Rules))}
+	pins := &plan.Pins{Rules: make([]uint32, len(topic.Rules)), PerSubscription: topic.PerSubscription}
 	pins.Topic, _ = r.TemplateVersion(topic.Service, topic.Template)
 	for i, rule := range topic.Rules {
 		if rule.Template != "" {

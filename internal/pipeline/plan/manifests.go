@@ -18,6 +18,8 @@ import (
 type Pins struct {
 	Topic uint32   // for filters, and for rules without a template
 	Rules []uint32 // in the topic's order of rules; 0: the topic's template
+
+	PerSubscription bool // a member for each subscription
 }
 
 // of returns the template for the first rule that matched; -1 means none.
@@ -34,7 +36,7 @@ const maxManifest = 8192
 
 // Manifests groups the hits of one event by recipient: one member for each (subscriber, channel),
 // with all subscriptions that matched and the template of the first rule among them, in the
-// topic's order of rules. It sorts the hits. Each partition with members is in exactly one
+// topic's order of rules; or one member for each subscription. It sorts the hits. Each partition with members is in exactly one
 // manifest.
 func Manifests(seq fanfare.EventSeq, hits []fanfare.Hit, pins *Pins) []fanfare.Manifest {
 	if !slices.IsSortedFunc(hits, byRecipient) {
@@ -92,6 +94,9 @@ func sections(hits []fanfare.Hit, pins *Pins) []fanfare.Section {
 				best = rule
 			}
 			hits = hits[1:]
+			if pins.PerSubscription {
+				break
+			}
 		}
 		k := key{first.Channel, pins.of(best)}
 		if lastAt < 0 || k != last {

@@ -72,9 +72,11 @@ func TestHitIsInExactlyOneMember(t *testing.T) {
 			hits = append(hits, h)
 		}
 		slices.SortFunc(hits, func(a, b fanfare.Hit) int { return int(int64(a.Place) - int64(b.Place)) })
-		manifests := Manifests(9, hits, &Pins{Topic: 7, Rules: []uint32{1, 2, 3}})
+		each := rapid.Bool().Draw(t, "a member for each subscription")
+		manifests := Manifests(9, hits, &Pins{Topic: 7, Rules: []uint32{1, 2, 3}, PerSubscription: each})
 
 		var cutter Batcher
+		total := len(hits) // members
 		covered := map[int]fanfare.ManifestID{}
 		recipients := map[[2]uint64]bool{}
 		for i := range manifests {
@@ -88,8 +90,17 @@ func TestHitIsInExactlyOneMember(t *testing.T) {
 					}
 					covered[partition] = m.ID
 					recipient := [2]uint64{uint64(member.Subscriber), uint64(s.Channel)}
-					if recipients[recipient] {
+					if !each && recipients[recipient] {
 						t.Fatalf("recipient %v has two members", recipient)
+					}
+					if each && len(member.Subscriptions) != 1 {
+						t.Fatalf("a member has the subscriptions %v", member.Subscriptions)
+					}
+					if !slices.ContainsFunc(m.PositionsOf(member.Subscriber), func(p uint32) bool {
+						_, found, ok := m.At(p)
+						return ok && slices.Equal(found.Subscriptions, member.Subscriptions)
+					}) {
+						t.Fatalf("member %v is at no position of its subscriber", member)
 					}
 					recipients[recipient] = true
 					for _, subscription := range member.Subscriptions {
@@ -104,15 +115,17 @@ func TestHitIsInExactlyOneMember(t *testing.T) {
 		if len(want) > 0 {
 			t.Fatalf("%d hits are in no member", len(want))
 		}
-		total := 0
+		if !each {
+			total = len(recipients)
+		}
 		for _, batch := range cutter.Batches() {
 			if batch.Members() > fanfare.MaxBatch {
 				t.Fatalf("batch of %d members", batch.Members())
 			}
-			total += batch.Members()
+			total -= batch.Members()
 		}
-		if total != len(recipients) {
-			t.Fatalf("batches name %d members, want %d", total, len(recipients))
+		if total != 0 {
+			t.Fatalf("the batches lack %d members", total)
 		}
 	})
 }
