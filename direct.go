@@ -14,6 +14,7 @@ type Direct struct {
 	Template  uint32   `json:"template,omitempty"`  // number of the template version; 0: Content
 	Content   *Content `json:"content,omitempty"`   // instead of a named template
 	Reference string   `json:"reference,omitempty"` // chosen by the client
+	Send      string   `json:"send,omitempty"`      // id of the send of which this is a part
 	Digest    string   `json:"digest,omitempty"`    // of the request, if it had an Idempotency-Key
 	List      bool     `json:"list,omitempty"`      // sent to a list, possibly of one member
 	Asked     bool     `json:"asked,omitempty"`     // the recipient has just requested it: send it even if the recipient unsubscribed from everything

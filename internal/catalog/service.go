@@ -106,6 +106,8 @@ type Service struct {
 	Approval
 	ServiceLimits
 
+	SendApproval string // SendApprovalRequired or SendApprovalNone; "": required
+
 	Pages Pages // look and texts of the recipient pages
 
 	MailDomains []MailDomain // for whose addresses its mailboxes receive mail; none: for all addresses of its mailboxes
@@ -121,10 +123,17 @@ type ServiceBody struct {
 	Budget Duration `json:"matching_budget,omitempty"` // 0: the default
 	Approval
 	ServiceLimits
-	Pages       Pages        `json:"pages,omitzero"`
-	MailDomains []MailDomain `json:"mail_domains,omitempty"`
-	Roles       []RoleGrant  `json:"roles,omitempty"`
+	SendApproval string       `json:"send_approval,omitempty"`
+	Pages        Pages        `json:"pages,omitzero"`
+	MailDomains  []MailDomain `json:"mail_domains,omitempty"`
+	Roles        []RoleGrant  `json:"roles,omitempty"`
 }
+
+// The values of the setting send_approval.
+const (
+	SendApprovalRequired = "required" // a second person approves each send
+	SendApprovalNone     = "none"
+)
 
 // A MailDomain is a domain for whose addresses the mailboxes of a service receive mail. It belongs to one service.
 type MailDomain struct {
@@ -143,7 +152,7 @@ func loadService(s *Snapshot, c *control.ConfigRecord) error {
 	}
 	svc := NewService(c.Number, c.Name)
 	svc.Title, svc.MatchingBudget, svc.Approval, svc.Limits = body.Title, time.Duration(body.Budget), body.Approval, body.ServiceLimits
-	svc.Pages, svc.MailDomains, svc.Roles = body.Pages, body.MailDomains, body.Roles
+	svc.Pages, svc.MailDomains, svc.Roles, svc.SendApproval = body.Pages, body.MailDomains, body.Roles, body.SendApproval
 	s.Services[c.Name] = svc
 	return nil
 }
@@ -183,6 +192,7 @@ type ServiceSnapshot struct {
 	MatchingBudget time.Duration // 0: the default
 	Approval       Approval
 	Limits         ServiceLimits
+	SendApproval   string // "": required
 	Pages          Pages
 	MailDomains    []MailDomain
 	Roles          []RoleGrant

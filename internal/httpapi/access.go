@@ -25,6 +25,8 @@ const (
 	mayApprove                      // approve a broadcast that waits for approval
 	mayStartTasks                   // start and cancel tasks, each of which has its own scope
 	mayFollowTasks                  // see tasks: read, or one of their scopes
+	maySeeSends                     // see sends and their lists: scope publish, read or approve
+	mayStopSends                    // pause, resume and cancel sends: scope publish or approve
 	mayUseSessions                  // open and use sessions
 	mayFollowSessions               // see sessions and responses: scope sessions or read
 	mayWork                         // connect instances of workers, and agents
@@ -45,6 +47,8 @@ var scopesOf = [...]catalog.Scopes{
 	mayApprove:        catalog.ScopeApprove,
 	mayStartTasks:     catalog.ScopeSubscribe | catalog.ScopeApprove,
 	mayFollowTasks:    catalog.ScopeRead | catalog.ScopeSubscribe | catalog.ScopeApprove,
+	maySeeSends:       catalog.ScopePublish | catalog.ScopeRead | catalog.ScopeApprove,
+	mayStopSends:      catalog.ScopePublish | catalog.ScopeApprove,
 	mayUseSessions:    catalog.ScopeSessions,
 	mayFollowSessions: catalog.ScopeSessions | catalog.ScopeRead,
 	mayWork:           catalog.ScopeWork,

@@ -74,6 +74,7 @@ func New(parts Dependencies) *API {
 	a.suppressionRoutes()
 	a.eventRoutes()
 	a.messageRoutes()
+	a.sendRoutes()
 	a.traceRoutes()
 	a.explainRoutes()
 	a.conditionRoutes()

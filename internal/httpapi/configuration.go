@@ -37,7 +37,7 @@ func (a *API) serviceRoutes() {
 			MailDomains []catalog.MailDomain `json:"mail_domains,omitempty"`
 			Roles       []catalog.RoleGrant  `json:"roles,omitempty"`
 		}{s.Pages, s.MailDomains, s.Roles}, wire.Service{Name: s.Name, Title: s.Title, MatchingBudget: catalog.Duration(s.MatchingBudget).String(),
-			HoldAbove: s.HoldAbove, HoldExemptUrgent: s.HoldExemptUrgent, SubscriberSchema: s.SubscriberSchema})
+			HoldAbove: s.HoldAbove, HoldExemptUrgent: s.HoldExemptUrgent, SendApproval: s.SendApproval, SubscriberSchema: s.SubscriberSchema})
 	}
 	read(a, listOp("list-services", "/v1/services", "configuration", "List the services that the key can access, by name"), mayListServices,
 		func(_ context.Context, c caller, in *Page) (page wire.ServicePage, err error) {

@@ -57,6 +57,7 @@ type Dependencies struct {
 	Parking           Parking
 	Tasks             Tasks
 	Messages          Messages
+	Sends             Sends
 	Audit             Audit
 	Backups           Backups
 	Moves             Moves

@@ -49,7 +49,7 @@ func (a *API) keyRoutes() {
 			return keyOf(k), err
 		})
 
-	change := op("change-key", http.MethodPatch, "/v1/keys/{id}", "Change the name, scopes or expiry of a key, or disable it", id, service())
+	change := op("change-key", http.MethodPatch, "/v1/keys/{id}", "Change the name, owner, scopes or expiry of a key, or disable it", id, service())
 	change.RequestBody = body[wire.KeyPatch](a, "The members to change", httpio.MergePatch, "application/json")
 	replies[wire.Key](a, &change, http.StatusOK, "The key as it is now", "application/json")
 	a.handle(change, mayConfigure, a.changeKey)
@@ -74,7 +74,7 @@ func padded(id string) string {
 }
 
 func keyOf(k state.Key) wire.Key {
-	return wire.Key{ID: k.ID, Name: k.Name, Service: k.Service, Scopes: k.Scopes.Names(), CreatedAt: k.CreatedAt,
+	return wire.Key{ID: k.ID, Name: k.Name, Service: k.Service, Scopes: k.Scopes.Names(), Owner: k.Owner, CreatedAt: k.CreatedAt,
 		ExpiresAt: k.ExpiresAt, Disabled: k.Disabled, LastUsed: k.LastUsed, OldValidUntil: k.OldUntil, OldLastUsed: k.OldUsed}
 }
 
@@ -106,7 +106,7 @@ func (a *API) createKey(x *responseWriter, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	key, secret, err := a.deps.Keyring.CreateKey(r.Context(), in.Service, state.KeySettings{Name: in.Name, Scopes: scopes, ExpiresAt: in.ExpiresAt})
+	key, secret, err := a.deps.Keyring.CreateKey(r.Context(), in.Service, state.KeySettings{Name: in.Name, Owner: in.Owner, Scopes: scopes, ExpiresAt: in.ExpiresAt})
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,10 @@ func (a *API) changeKey(x *responseWriter, r *http.Request, c caller) error {
 	}
 	key, err := a.deps.Keyring.ChangeKey(r.Context(), c.service, r.PathValue("id"), func(k *state.KeySettings) error {
 		scopes := k.Scopes.Names()
-		err := errors.Join(p.into("name", &k.Name), p.into("scopes", &scopes), p.into("expires_at", &k.ExpiresAt), p.into("disabled", &k.Disabled))
+		if _, changed := p["owner"]; changed && c.principal.KeyID == r.PathValue("id") {
+			return &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/owner", Message: "a key cannot change its own owner", Hint: "use another key with the scope admin"}
+		}
+		err := errors.Join(p.into("name", &k.Name), p.into("owner", &k.Owner), p.into("scopes", &scopes), p.into("expires_at", &k.ExpiresAt), p.into("disabled", &k.Disabled))
 		if err != nil {
 			return err
 		}

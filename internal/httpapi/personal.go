@@ -29,7 +29,7 @@ type Merging interface {
 // A PersonalLine is one part of the stored data of a person. It has the member that its
 // type specifies.
 type PersonalLine struct {
-	Type         string                   `json:"type" enum:"subscriber,subscription,consent,suppression,delivery,message,waiting,mailbox,mail,audit" doc:"the member that this line contains"`
+	Type         string                   `json:"type" enum:"subscriber,subscription,consent,suppression,delivery,message,waiting,mailbox,mail,send,audit" doc:"the member that this line contains"`
 	Subscriber   *people.Subscriber       `json:"subscriber,omitempty"`
 	Subscription *people.Subscription     `json:"subscription,omitempty"`
 	Suppression  *suppression.Suppression `json:"suppression,omitempty"`
@@ -39,6 +39,7 @@ type PersonalLine struct {
 	Waiting      *PersonalWaiting         `json:"waiting,omitempty"`
 	Mailbox      *PersonalMailbox         `json:"mailbox,omitempty"`
 	Mail         *PersonalMail            `json:"mail,omitempty"`
+	Send         *PersonalSend            `json:"send,omitempty"`
 	Audit        *wire.AuditEntry         `json:"audit,omitempty"`
 }
 
@@ -49,6 +50,12 @@ type PersonalMessage struct {
 	Data      json.RawMessage `json:"data,omitempty" doc:"object: data for all its recipients"`
 	Recipient json.RawMessage `json:"recipient,omitempty" doc:"object: data for this recipient only"`
 	Content   json.RawMessage `json:"content,omitempty" doc:"object: subject, text and html, if the message had its own content"`
+}
+
+// A PersonalSend is a row of the person in the list of a send.
+type PersonalSend struct {
+	ID string `json:"id" doc:"id of the send, snd-..."`
+	wire.SendRow
 }
 
 // PersonalWaiting is an event that waits for a digest.

@@ -61,7 +61,7 @@ func (c *components) listen(ctx context.Context) error {
 	reports := c.reporter(mover, parking)
 	eraser := privacy.NewEraser(privacy.Options{
 		Registry: c.registry, Store: c.store, Bus: c.bus, Recorder: c.recorder, Mailboxes: c.mailboxes, Submitted: messages.Submissions{Messages: c.messages}.Known, Cancel: c.switches.Cancel, Claims: c.dispatch.Claims(), Drop: c.channels.Drop, Clock: c.clock, Logger: c.log,
-		Exclusive: c.exclusive, Retrying: c.retrying, Accepting: c.accepting,
+		Exclusive: c.exclusive, Retrying: c.retrying, Accepting: c.accepting, Sends: c.sends,
 	})
 	c.background(eraser.Run)
 
@@ -70,7 +70,7 @@ func (c *components) listen(ctx context.Context) error {
 		parts.OIDC = c.oidc
 	}
 	parts.Nodes, parts.Sessions, parts.Agents = c.nodes(), c.sessions, workers.Agents{Hub: c.fleet}
-	parts.Messages, parts.Moves, parts.Forgetting, parts.Parking = c.messages, mover, eraser, parking
+	parts.Messages, parts.Sends, parts.Moves, parts.Forgetting, parts.Parking = c.messages, c.sends, mover, eraser, parking
 	if parts.Tasks, err = c.tasks(ctx, traces, parking); err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (c *components) parts(traces *report.Traces, reports *status.Reporter) http
 		Conditions: inspector,
 		Keys:       c.registry, Keyring: c.registry, SignIns: c.signIns, Documents: documents{c.registry, c.channels, c.sessions, c.fleet}, Subscriptions: diskfloor.Subscriptions{Registry: c.registry, Floor: c.disk}, Topics: topics{c.registry, c.audiences},
 		Subscribers: c.registry, SubscriptionLists: c.registry, Suppressions: c.registry, Consents: c.registry,
-		Merging: c.registry, Personal: &privacy.Exporter{Registry: c.registry, Traces: traces, Store: c.store, Mailboxes: c.mailboxes, Digests: inspect.Digests{Store: c.store, Registry: c.registry}},
+		Merging: c.registry, Personal: &privacy.Exporter{Registry: c.registry, Traces: traces, Store: c.store, Mailboxes: c.mailboxes, Sends: c.sends, Digests: inspect.Digests{Store: c.store, Registry: c.registry}},
 		AppPasswords: &apppassword.Issuer{Store: c.mailboxes, Owner: c.mailboxOwner}, Mailboxes: &mailboxes.Accounts{Store: c.mailboxes, Registry: c.registry, Recipients: c.recipients},
 		MailServers: mailServers(&c.config),
 		Intake:      c.ingester, Reports: reports, Rates: rates.Reader{Store: c.control}, Captured: captured.New(captured.Options{Folder: c.capture.Folder(), Channels: c.registry.Channels}), Switches: c.switches, Recalls: &control.Recalls{Switches: c.switches, Mailboxes: c.mailboxes}, Destinations: &channels.Destinations{Channels: c.channels, Store: c.store, Hasten: c.due.Load}, Audit: c.registry,

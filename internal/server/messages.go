@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/inspect"
@@ -11,12 +13,14 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/submission"
 	"fanfare.dev/fanfare/internal/pipeline/ingest/messages"
+	"fanfare.dev/fanfare/internal/sends"
 )
 
 // startMessages starts to accept messages to named recipients, of services and of the owners of mailboxes.
-func (c *components) startMessages(context.Context) error {
+func (c *components) startMessages(ctx context.Context) (err error) {
 	traces := c.traces(c.store) // up to date, unlike those of the standby
 	c.accepting = new(privacy.Barrier)
+	retention := time.Duration(c.config.Retention) * 24 * time.Hour
 	c.messages = messages.New(messages.Options{
 		Registry: c.registry, Templates: c.dispatch.Templates, Attachments: c.dispatch.Attachments, Files: filetype.Policy(c.config.AllowAttachments), MaxBytes: int(c.config.MaxAttachments),
 		Collector: c.ingester, Recorder: c.recorder, Traces: traces, Store: c.store, Disk: c.disk, Clock: c.clock, Accepting: c.accepting,
@@ -24,6 +28,7 @@ func (c *components) startMessages(context.Context) error {
 			posted, _, err := report.Accepted(ctx, traces.Queue, c.store, ref)
 			return posted, err
 		},
+		Replay: c.bus.ReplayEvents,
 		Estimate: func(channel uint16, messages int) wire.DryRunChannel {
 			return inspect.ChannelRun(c.registry, channel, messages)
 		},
@@ -32,5 +37,16 @@ func (c *components) startMessages(context.Context) error {
 		Store: c.mailboxes, Recipients: c.recipients, Relay: messages.Submissions{Messages: c.messages}, Name: c.config.MailName(), Hourly: c.config.SubmissionRate, Clock: c.clock, Logger: c.log,
 	})
 	c.background(c.submitter.Run)
+	c.sends, err = sends.Open(ctx, sends.Options{
+		Store: c.control, Messages: c.messages, Traces: traces, Switches: c.switches, NeedsApproval: c.registry.SendsNeedApproval, Channel: c.registry.ChannelNamed,
+		Estimate: func(channel uint16, messages int) wire.DryRunChannel {
+			return inspect.ChannelRun(c.registry, channel, messages)
+		},
+		Floor: c.disk.Check, Accepting: c.accepting, Record: retention, Keep: retention, Clock: c.clock, Logger: c.log,
+	})
+	if err != nil {
+		return fmt.Errorf("sends: %w", err)
+	}
+	c.background(c.sends.Run)
 	return nil
 }

@@ -56,6 +56,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/pipeline/workercall"
 	"fanfare.dev/fanfare/internal/progress"
+	"fanfare.dev/fanfare/internal/sends"
 	"fanfare.dev/fanfare/internal/session/broker"
 	"fanfare.dev/fanfare/internal/session/fleet"
 	"fanfare.dev/fanfare/internal/session/sessionlog"
@@ -159,6 +160,7 @@ type components struct {
 	accepting *privacy.Barrier
 	messages  *messages.Messages
 	submitter *submission.Submitter
+	sends     *sends.Sends
 
 	// startFeedback
 	inbound *inbound.Server // nil without inbound mail

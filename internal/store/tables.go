@@ -49,6 +49,10 @@ func ControlTables() []Table {
 		{"minute_values", columns("at int, body text"), 1, ""},
 		{"tasks", columns("id text, body text"), 1, ""},
 		{"news_position", columns("one int, given int, planned int"), 1, ""},
+		{"sends", columns("id text, body text"), 1, ""},
+		{"send_rows", columns("send text, upload int, chunk int, first int, count int, rows blob"), 3, ""},
+		{"send_errors", columns("send text, upload int, page int, errors blob"), 3, ""},
+		{"send_parts", columns("send text, part int, event text, at int, outcome blob"), 2, ""},
 	}
 }
 
@@ -121,6 +125,8 @@ func (t *Table) PageRows() int {
 	switch {
 	case strings.HasSuffix(t.Name, "_files"), t.Name == "content_data":
 		return 1
+	case t.Name == "send_rows", t.Name == "send_errors", t.Name == "send_parts":
+		return 16
 	case t.Name == "session_log", t.Name == "inbox_block_data", t.Name == "search_filters":
 		return 64
 	}

@@ -16,6 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mailbox"
 	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
@@ -47,6 +48,13 @@ type Options struct {
 	Exclusive ctxlock.Lock // backups and moves hold it, too
 	Retrying  ctxlock.Lock // held during a retry of parked work
 	Accepting *Barrier     // direct messages that are being accepted
+	Sends     Sends
+}
+
+// Sends have lists with the rows of people; *sends.Sends has these methods.
+type Sends interface {
+	Erase(ctx context.Context, service string, places []fanfare.RowID, names []string) error
+	Export(ctx context.Context, service string, places []fanfare.RowID, names []string, visit func(send string, row wire.SendRow) error) error
 }
 
 // An Eraser erases people. An erasure is durable when it begins. One goroutine does the work, for many people at a
@@ -165,6 +173,11 @@ func (e *Eraser) erase(ctx context.Context, some []*erasure) error {
 	defer e.options.Exclusive.Unlock()
 	if err := e.disableMailboxes(ctx, some); err != nil {
 		return err
+	}
+	for _, one := range some {
+		if err := e.options.Sends.Erase(ctx, one.Service, one.Places, one.Names); err != nil {
+			return err
+		}
 	}
 	if err := e.options.Accepting.Wait(ctx); err != nil { // messages that looked up the people earlier
 		return err

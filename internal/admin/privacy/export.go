@@ -3,11 +3,13 @@ package privacy
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mailbox"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/registry"
@@ -29,6 +31,7 @@ type Exporter struct {
 	Digests  Digests
 
 	Mailboxes *mailbox.Store
+	Sends     Sends
 }
 
 // exportPage is the number of subscriptions that are read together.
@@ -81,6 +84,9 @@ func (e *Exporter) Export(ctx context.Context, service, id string, visit func(*h
 	if err := e.mailboxes(ctx, service, places, visit); err != nil {
 		return err
 	}
+	if err := e.sends(ctx, service, &s, places, visit); err != nil {
+		return err
+	}
 	return e.Registry.PersonalAudit(ctx, service, places, func(line *audit.Entry) error {
 		entry := httpapi.AuditEntryOf(line)
 		return visit(&httpapi.PersonalLine{Type: "audit", Audit: &entry})
@@ -99,6 +105,17 @@ func (e *Exporter) deliveries(ctx context.Context, service string, places []fanf
 			return err
 		}
 		return visit(&httpapi.PersonalLine{Type: "message", Message: sentTo(posted, places)})
+	})
+}
+
+// sends visits the rows of the person in uploaded lists.
+func (e *Exporter) sends(ctx context.Context, service string, s *people.Subscriber, places []fanfare.RowID, visit func(*httpapi.PersonalLine) error) error {
+	names := []string{strings.ToLower(s.ID)}
+	for i := range s.Addresses {
+		names = append(names, strings.ToLower(s.Addresses[i].Address))
+	}
+	return e.Sends.Export(ctx, service, places, names, func(send string, row wire.SendRow) error {
+		return visit(&httpapi.PersonalLine{Type: "send", Send: &httpapi.PersonalSend{ID: send, SendRow: row}})
 	})
 }
 

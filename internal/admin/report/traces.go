@@ -146,6 +146,36 @@ func (t *Traces) Delivery(ctx context.Context, ref fanfare.DeliveryRef) (fanfare
 	return found[0], nil
 }
 
+// EachOfEvent visits all deliveries of an event with the row ids of their recipients, in the order of its manifests. It visits none before the event is matched.
+func (t *Traces) EachOfEvent(ctx context.Context, ref fanfare.EventRef, visit func(subscriber fanfare.RowID, d *fanfare.Delivery) error) error {
+	b, err := t.broadcast(ctx, ref)
+	if err != nil || b.State == queued {
+		return err
+	}
+	manifests, err := t.Store.Manifests(ctx, ref)
+	if err != nil {
+		return err
+	}
+	for i := range manifests {
+		m := &manifests[i]
+		for position, size := uint32(0), uint32(m.Members()); position < size; {
+			to := min(position+chunk, size)
+			found, err := t.deliveries(ctx, b, ref.Day, m, position, to)
+			if err != nil {
+				return err
+			}
+			for j := range found {
+				_, member, _ := m.At(position + uint32(j))
+				if err := visit(member.Subscriber, &found[j]); err != nil {
+					return err
+				}
+			}
+			position = to
+		}
+	}
+	return nil
+}
+
 // DeliveryOf returns the deliveries of an event to one recipient, one for each channel and address, and the digests that
 // reported it. There are none if the event did not match, or waits.
 func (t *Traces) DeliveryOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Delivery, error) {

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -43,11 +44,11 @@ func (pl *Plan) setServiceSettings() (changes []audit.FieldChange) {
 	if change, changed := pl.setBudget(); changed {
 		changes = append(changes, change)
 	}
-	return slices.Concat(changes, pl.setApproval(), pl.setLimits(), pl.setPages(), pl.setMailDomains(), pl.setRoles())
+	return slices.Concat(changes, pl.setApproval(), pl.setSendApproval(), pl.setLimits(), pl.setPages(), pl.setMailDomains(), pl.setRoles())
 }
 
 func (pl *Plan) addServiceRecord(deleted bool) {
-	body, _ := json.Marshal(catalog.ServiceBody{Title: pl.Service.Title, Budget: catalog.Duration(pl.Service.MatchingBudget), Approval: pl.Service.Approval, ServiceLimits: pl.Service.Limits, Pages: pl.Service.Pages, MailDomains: pl.Service.MailDomains, Roles: pl.Service.Roles}) // plain: cannot fail
+	body, _ := json.Marshal(catalog.ServiceBody{Title: pl.Service.Title, Budget: catalog.Duration(pl.Service.MatchingBudget), Approval: pl.Service.Approval, ServiceLimits: pl.Service.Limits, SendApproval: pl.Service.SendApproval, Pages: pl.Service.Pages, MailDomains: pl.Service.MailDomains, Roles: pl.Service.Roles}) // plain: cannot fail
 	pl.Records = append(pl.Records, control.ConfigRecord{Kind: catalog.KindService, Number: pl.Service.Number, Name: pl.Service.Name, Body: body, Deleted: deleted})
 }
 
@@ -85,6 +86,20 @@ func (pl *Plan) setApproval() []audit.FieldChange {
 		pl.Service.Approval.HoldExemptUrgent = *exempt
 	}
 	return catalog.FieldChanges(was, pl.Service.Approval)
+}
+
+// setSendApproval applies the setting of the document that says whether sends need an approval.
+func (pl *Plan) setSendApproval() []audit.FieldChange {
+	asked := pl.Document.SendApproval
+	if asked == nil {
+		return nil
+	}
+	was, is := cmp.Or(pl.Service.SendApproval, catalog.SendApprovalRequired), cmp.Or(*asked, catalog.SendApprovalRequired)
+	if was == is {
+		return nil
+	}
+	pl.Service.SendApproval = is
+	return []audit.FieldChange{{Field: "send_approval", Old: was, New: is}}
 }
 
 // setBudget applies the budget of the document. The budget protects other services, so the admin of

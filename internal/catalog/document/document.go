@@ -82,7 +82,15 @@ const (
 
 // approvalFields reads the approval settings of the service.
 func (d *Document) approvalFields() fieldReaders {
-	return holdFields(func(n int) { d.HoldAbove = &n }, func(yes bool) { d.HoldExemptUrgent = &yes })
+	fields := holdFields(func(n int) { d.HoldAbove = &n }, func(yes bool) { d.HoldExemptUrgent = &yes })
+	fields["send_approval"] = func(v node) {
+		text := v.text()
+		if text != catalog.SendApprovalRequired && text != catalog.SendApprovalNone {
+			v.fault("use "+catalog.SendApprovalRequired+" or "+catalog.SendApprovalNone, "unknown value %s", inputerror.Quote(text))
+		}
+		d.SendApproval = &text
+	}
+	return fields
 }
 
 // approvalFields reads the approval settings of a topic.
@@ -109,6 +117,9 @@ type Document struct {
 	// unchanged, and 0 means none.
 	HoldAbove        *int  `json:"hold_above,omitempty"`
 	HoldExemptUrgent *bool `json:"hold_exempt_urgent,omitempty"`
+
+	// SendApproval says whether a second person must approve sends. nil leaves it unchanged.
+	SendApproval *string `json:"send_approval,omitempty"`
 
 	// Rate and DailyQuota limit all channels together. nil leaves them unchanged, and zero values mean no
 	// limit.
@@ -250,6 +261,9 @@ func ParseMember(m Member, text []byte, dir string) (*Document, error) {
 		}
 		if d.HoldAbove == nil {
 			d.HoldAbove = new(int)
+		}
+		if d.SendApproval == nil {
+			d.SendApproval = new(string)
 		}
 		if d.HoldExemptUrgent == nil {
 			d.HoldExemptUrgent = new(bool)

@@ -19,11 +19,11 @@ import (
 
 // Hold returns why a broadcast must wait for approval, or "". The limit of the topic has
 // precedence over that of the service. Each of them can exempt urgent broadcasts. A direct message
-// has no topic.
+// has no topic. The parts of a send are not held.
 func (r *Catalog) Hold(posted *fanfare.AcceptedEvent, messages int64) string {
 	conf := r.config.Load()
 	svc := conf.Services[posted.Service]
-	if svc == nil {
+	if svc == nil || posted.Direct != nil && posted.Direct.Send != "" { // a send was approved as a whole
 		return ""
 	}
 	rule, whose := svc.Approval, "service "+svc.Name
@@ -40,6 +40,12 @@ func (r *Catalog) Hold(posted *fanfare.AcceptedEvent, messages int64) string {
 		return ""
 	}
 	return "waits for approval: " + strconv.FormatInt(messages, 10) + " messages are more than the limit of " + strconv.Itoa(rule.HoldAbove) + " of " + whose
+}
+
+// SendsNeedApproval reports whether a second person must approve the sends of a service.
+func (r *Catalog) SendsNeedApproval(service string) bool {
+	svc := r.config.Load().Services[service]
+	return svc == nil || svc.SendApproval != catalog.SendApprovalNone
 }
 
 // Bounces returns the complete bounce rules of a service; the defaults if the service is unknown.

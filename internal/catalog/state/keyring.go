@@ -41,7 +41,7 @@ const useInterval = 60
 func (k *storedKey) id() string { return keyID(k.number) }
 
 func (k *storedKey) principal() catalog.Principal {
-	return catalog.Principal{KeyID: k.id(), Name: k.name, Service: k.svc, Scopes: k.scopes()}
+	return catalog.Principal{KeyID: k.id(), Name: k.name, Owner: k.Owner, Service: k.svc, Scopes: k.scopes()}
 }
 
 // usable reports whether the key is valid at a time.

@@ -31,8 +31,9 @@ const MaxGrace = 7 * 24 * time.Hour
 
 // Limits of keys.
 const (
-	maxKeyNameBytes = 128
-	maxKeys         = 1_000_000 // that are not deleted
+	maxKeyNameBytes  = 128
+	maxKeyOwnerBytes = 254
+	maxKeys          = 1_000_000 // that are not deleted
 )
 
 // A Key is the public part of a key, without its secret.
@@ -49,6 +50,7 @@ type Key struct {
 // KeySettings are the settings of a key that can be changed.
 type KeySettings struct {
 	Name      string         // purpose of the key; shown in logs
+	Owner     string         // the person who owns the key, such as a mail address, or ""
 	Scopes    catalog.Scopes // none: ScopeAdmin
 	ExpiresAt time.Time      // zero: never
 	Disabled  bool
@@ -58,6 +60,7 @@ type KeySettings struct {
 type keyBody struct {
 	Hash      []byte    `json:"hash"` // SHA-256 of the secret's text
 	Scopes    []string  `json:"scopes,omitempty"`
+	Owner     string    `json:"owner,omitempty"`
 	CreatedAt time.Time `json:"created_at,omitzero"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 	Disabled  bool      `json:"disabled,omitempty"`
@@ -78,7 +81,7 @@ func (b *keyBody) scopes() catalog.Scopes {
 
 func (k *storedKey) key() Key {
 	return Key{ID: k.id(), Service: k.svc, CreatedAt: k.CreatedAt, LastUsed: k.lastUsed(), OldUntil: k.OldUntil, OldUsed: minuteOf(k.oldUsed),
-		KeySettings: KeySettings{Name: k.name, Scopes: k.scopes(), ExpiresAt: k.ExpiresAt, Disabled: k.Disabled}}
+		KeySettings: KeySettings{Name: k.name, Owner: k.Owner, Scopes: k.scopes(), ExpiresAt: k.ExpiresAt, Disabled: k.Disabled}}
 }
 
 // CreateKey creates a key for one service, or with service "" for all, and returns its secret,
@@ -102,7 +105,7 @@ func (r *Catalog) CreateKey(ctx context.Context, service string, settings KeySet
 			}
 		}
 		k := &storedKey{number: r.keyring.last + 1, name: settings.Name, svc: service, used: new(atomic.Int64), oldUsed: new(atomic.Int64), keyBody: keyBody{
-			Hash: hash[:], Scopes: settings.Scopes.Names(), CreatedAt: r.opt.Apply.Now().UTC().Truncate(time.Second),
+			Hash: hash[:], Scopes: settings.Scopes.Names(), Owner: settings.Owner, CreatedAt: r.opt.Apply.Now().UTC().Truncate(time.Second),
 			ExpiresAt: settings.ExpiresAt, Disabled: settings.Disabled}}
 		made = k.key()
 		var b control.Batch
@@ -129,6 +132,10 @@ func (r *Catalog) checkKey(s *KeySettings) error {
 		return inputerror.TooLarge("/name", len(s.Name), maxKeyNameBytes)
 	case strings.ContainsAny(s.Name, "\r\n\x00"):
 		return inputerror.Invalid("/name", "", "must be one line")
+	case len(s.Owner) > maxKeyOwnerBytes:
+		return inputerror.TooLarge("/owner", len(s.Owner), maxKeyOwnerBytes)
+	case strings.TrimSpace(s.Owner) != s.Owner || strings.ContainsFunc(s.Owner, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return inputerror.Invalid("/owner", "such as ada@example.org", "must be one line, without spaces at its ends")
 	case s.Scopes == 0:
 		return inputerror.Invalid("/scopes", "use "+strings.Join(catalog.ScopeNames[:], ", "), "the key has no scope")
 	}
@@ -183,7 +190,7 @@ func (r *Catalog) ChangeKey(ctx context.Context, service, id string, change func
 		if err := r.checkKey(&settings); err != nil {
 			return err
 		}
-		k.name, k.Scopes, k.ExpiresAt, k.Disabled = settings.Name, settings.Scopes.Names(), settings.ExpiresAt, settings.Disabled
+		k.name, k.Owner, k.Scopes, k.ExpiresAt, k.Disabled = settings.Name, settings.Owner, settings.Scopes.Names(), settings.ExpiresAt, settings.Disabled
 		return nil
 	})
 }
@@ -263,6 +270,9 @@ func (k *storedKey) operation(action string) audit.Operation {
 func keyChanges(was, now *storedKey) []audit.FieldChange {
 	shown := func(k *storedKey) map[string]any {
 		fields := map[string]any{"name": k.name, "scopes": k.scopes().String(), "disabled": k.Disabled}
+		if k.Owner != "" {
+			fields["owner"] = k.Owner
+		}
 		for name, at := range map[string]time.Time{"expires_at": k.ExpiresAt, "old_until": k.OldUntil} {
 			if !at.IsZero() {
 				fields[name] = at.UTC().Truncate(time.Second)

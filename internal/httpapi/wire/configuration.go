@@ -12,8 +12,9 @@ type Service struct {
 
 	MatchingBudget string `json:"matching_budget,omitempty" doc:"limit for the cost per event of all conditions that no index covers, such as 500us; at most 100ms, default: 1ms"`
 
-	HoldAbove        int  `json:"hold_above,omitempty" minimum:"1" maximum:"1000000000" doc:"broadcasts with more messages wait for approval; default: none wait. A topic can override it"`
-	HoldExemptUrgent bool `json:"hold_exempt_urgent,omitempty" doc:"broadcasts in the lane urgent do not wait"`
+	HoldAbove        int    `json:"hold_above,omitempty" minimum:"1" maximum:"1000000000" doc:"broadcasts with more messages wait for approval; default: none wait. A topic can override it"`
+	SendApproval     string `json:"send_approval,omitempty" enum:"required,none" doc:"whether a second person must approve messages to uploaded lists; default: required"`
+	HoldExemptUrgent bool   `json:"hold_exempt_urgent,omitempty" doc:"broadcasts in the lane urgent do not wait"`
 
 	Rate       string      `json:"rate,omitempty" doc:"rate limit for all its channels together: 20/s, 1000/min or unlimited"`
 	DailyQuota *DailyQuota `json:"daily_quota,omitempty" doc:"daily quota of messages for all its channels together; a request may give just the number"`

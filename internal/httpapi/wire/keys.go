@@ -8,6 +8,7 @@ type KeyRequest struct {
 	AllServices bool      `json:"all_services,omitempty" doc:"instead of service: the key can access all services; with the scope admin it is an operator key"`
 	Name        string    `json:"name,omitempty" maxLength:"128" doc:"name of the key, shown in logs"`
 	Scopes      []string  `json:"scopes,omitempty" enum:"admin,publish,subscribe,read,secrets,approve,sessions,work" doc:"scopes of the key; default: admin, which includes the others"`
+	Owner       string    `json:"owner,omitempty" maxLength:"254" doc:"the person who owns the key, such as a mail address; keys with the same owner are the same person when a send is approved"`
 	ExpiresAt   time.Time `json:"expires_at,omitzero" doc:"time from which the key is no longer valid; default: it does not expire"`
 }
 
@@ -17,6 +18,7 @@ type Key struct {
 	Name          string    `json:"name"`
 	Service       string    `json:"service,omitempty" doc:"the only service that the key can access; absent: all services"`
 	Scopes        []string  `json:"scopes" enum:"admin,publish,subscribe,read,secrets,approve,sessions,work"`
+	Owner         string    `json:"owner,omitempty" doc:"the person who owns the key"`
 	CreatedAt     time.Time `json:"created_at,omitzero"`
 	ExpiresAt     time.Time `json:"expires_at,omitzero" doc:"absent: the key does not expire"`
 	Disabled      bool      `json:"disabled"`
@@ -37,6 +39,7 @@ type NewKey struct {
 type KeyPatch struct {
 	Name      string    `json:"name,omitempty" maxLength:"128"`
 	Scopes    []string  `json:"scopes,omitempty" enum:"admin,publish,subscribe,read,secrets,approve,sessions,work" doc:"complete list of scopes; it replaces the previous list"`
+	Owner     string    `json:"owner,omitempty" maxLength:"254" doc:"the person who owns the key; a key cannot change its own owner"`
 	ExpiresAt time.Time `json:"expires_at,omitzero" doc:"null: the key does not expire"`
 	Disabled  bool      `json:"disabled,omitempty" doc:"true: the key is invalid until this is set to false"`
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
@@ -45,6 +46,8 @@ type Options struct {
 	Clock     clock.Clock
 	Estimate  func(channel uint16, messages int) wire.DryRunChannel
 	Accepting interface{ Enter() (leave func()) } // an erasure waits for messages that are being accepted
+	// Replay visits the groups of events in EVENTS since a time, oldest first.
+	Replay func(ctx context.Context, since time.Time, visit func(seq uint64, kept time.Time, group []byte) error) error
 }
 
 // Messages accept direct messages and report their state.

@@ -16,6 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
+	"fanfare.dev/fanfare/internal/render"
 )
 
 // A recipient is a recipient of the request.
@@ -41,6 +42,11 @@ func (d *draft) setRecipients(ctx context.Context, subscribers *registry.Registr
 	if err := d.checkSize(); err != nil {
 		return err
 	}
+	return d.createAudience(ctx, subscribers)
+}
+
+// createAudience creates missing subscribers, and adds the recipients to the event.
+func (d *draft) createAudience(ctx context.Context, subscribers *registry.Registry) error {
 	made := make([]people.DirectRecipient, len(d.recipients))
 	for i := range d.recipients {
 		made[i] = d.recipients[i].DirectRecipient
@@ -53,6 +59,7 @@ func (d *draft) setRecipients(ctx context.Context, subscribers *registry.Registr
 		if a.Err != nil {
 			return a.Err
 		}
+		d.recipients[i].Place = a.Place
 		audience[i] = fanfare.Recipient{Subscriber: a.Place, Data: d.recipients[i].data}
 	}
 	slices.SortFunc(audience, func(a, b fanfare.Recipient) int { return cmp.Compare(a.Subscriber, b.Subscriber) })
@@ -74,7 +81,28 @@ func (d *draft) checkRecipients(ctx context.Context, people *registry.Registry, 
 	if err := d.renderEach(ctx, people); err != nil {
 		return err
 	}
-	var wrong []*fanfare.Error
+	wrong, err := d.refuse()
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(wrong) == 0:
+		return nil
+	case !d.posted.Direct.List:
+		return wrong[0]
+	case len(d.recipients) == 0 || request.AllOrNothing:
+		verb := "are"
+		if len(wrong) == 1 {
+			verb = "is"
+		}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/recipients", Message: fmt.Sprintf("%d of %d recipients %s invalid; nothing was sent", len(wrong), len(asked), verb),
+			Hint: "correct or remove the recipients listed in errors", Details: wrong[:min(len(wrong), wire.MaxErrors)]}
+	}
+	return nil
+}
+
+// refuse removes the recipients that have an error, and returns the errors.
+func (d *draft) refuse() (wrong []*fanfare.Error, err error) {
 	good := d.recipients[:0]
 	for i := range d.recipients {
 		a := &d.recipients[i]
@@ -84,26 +112,13 @@ func (d *draft) checkRecipients(ctx context.Context, people *registry.Registry, 
 		}
 		e, ok := errors.AsType[*fanfare.Error](a.Err)
 		if !ok {
-			return a.Err
+			return nil, a.Err
 		}
 		wrong = append(wrong, e)
 		d.refused = append(d.refused, wire.RecipientError{Index: a.index, Error: wire.MemberOf(e)})
 	}
 	d.recipients = good
-	switch {
-	case len(wrong) == 0:
-		return nil
-	case !d.posted.Direct.List:
-		return wrong[0]
-	case len(good) == 0 || request.AllOrNothing:
-		verb := "are"
-		if len(wrong) == 1 {
-			verb = "is"
-		}
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/recipients", Message: fmt.Sprintf("%d of %d recipients %s invalid; nothing was sent", len(wrong), len(asked), verb),
-			Hint: "correct or remove the recipients listed in errors", Details: wrong[:min(len(wrong), wire.MaxErrors)]}
-	}
-	return nil
+	return wrong, nil
 }
 
 // findRecipients looks up the addresses and ids.
@@ -162,6 +177,17 @@ func (d *draft) refuseRepeats() {
 
 // renderEach renders the message for each recipient.
 func (d *draft) renderEach(ctx context.Context, subscribers *registry.Registry) error {
+	var page []byte
+	return d.eachValid(ctx, subscribers, func(a *recipient, r *render.Recipient) {
+		var err error
+		if _, page, err = d.writer.Write(page[:0], r); err != nil {
+			a.Err = d.renderError(d.pointerOf(a), err)
+		}
+	})
+}
+
+// eachValid visits the recipients that have no error.
+func (d *draft) eachValid(ctx context.Context, subscribers *registry.Registry, visit func(a *recipient, r *render.Recipient)) error {
 	var places []fanfare.RowID
 	for i := range d.recipients {
 		if a := &d.recipients[i]; a.Err == nil && a.Place != 0 {
@@ -179,7 +205,6 @@ func (d *draft) renderEach(ctx context.Context, subscribers *registry.Registry) 
 	if err != nil {
 		return err
 	}
-	var page []byte
 	for i := range d.recipients {
 		a := &d.recipients[i]
 		if a.Err != nil {
@@ -191,9 +216,7 @@ func (d *draft) renderEach(ctx context.Context, subscribers *registry.Registry) 
 		}
 		recipient := compose.Recipient(&who, d.posted)
 		recipient.Data = a.data
-		if _, page, err = d.writer.Write(page[:0], recipient); err != nil {
-			a.Err = d.renderError(d.pointerOf(a), err)
-		}
+		visit(a, recipient)
 	}
 	return nil
 }

@@ -227,3 +227,56 @@ INSERT INTO tasks (id, body) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET body
 
 -- name: task_delete
 DELETE FROM tasks WHERE id = $1
+
+-- name: sends
+SELECT id, body FROM sends ORDER BY id
+
+-- name: send_put
+-- idempotent: by its key
+INSERT INTO sends (id, body) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET body = excluded.body
+
+-- name: send_delete
+-- idempotent: by what it names
+DELETE FROM sends WHERE id = $1
+
+-- name: send_rows_put
+-- idempotent: by its key
+INSERT INTO send_rows (send, upload, chunk, first, count, rows) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (send, upload, chunk) DO UPDATE SET rows = excluded.rows
+
+-- name: send_chunks
+SELECT upload, chunk, first, count FROM send_rows WHERE send = $1 ORDER BY upload, chunk
+
+-- name: send_rows
+SELECT rows FROM send_rows WHERE send = $1 AND upload = $2 AND chunk = $3
+
+-- name: send_rows_delete
+-- idempotent: by what it names
+DELETE FROM send_rows WHERE send = $1 AND upload = $2
+
+-- name: send_errors_put
+-- idempotent: by its key
+INSERT INTO send_errors (send, upload, page, errors) VALUES ($1, $2, $3, $4) ON CONFLICT (send, upload, page) DO UPDATE SET errors = excluded.errors
+
+-- name: send_errors
+SELECT errors FROM send_errors WHERE send = $1 AND upload = $2 AND page = $3
+
+-- name: send_error_pages
+SELECT upload, page, errors FROM send_errors WHERE send = $1 ORDER BY upload, page
+
+-- name: send_errors_delete
+-- idempotent: by what it names
+DELETE FROM send_errors WHERE send = $1 AND upload = $2
+
+-- name: send_part_put
+-- idempotent: by its key
+INSERT INTO send_parts (send, part, event, at, outcome) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (send, part) DO UPDATE SET event = excluded.event, at = excluded.at, outcome = excluded.outcome
+
+-- name: send_parts
+SELECT part, event, at FROM send_parts WHERE send = $1 ORDER BY part
+
+-- name: send_part
+SELECT outcome FROM send_parts WHERE send = $1 AND part = $2
+
+-- name: send_parts_delete
+-- idempotent: by what it names
+DELETE FROM send_parts WHERE send = $1

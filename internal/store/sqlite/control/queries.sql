@@ -142,3 +142,33 @@ SELECT id, body FROM tasks ORDER BY id
 INSERT INTO tasks (id, body) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body
 -- name: task_delete
 DELETE FROM tasks WHERE id = ?
+-- name: sends
+SELECT id, body FROM sends ORDER BY id
+-- name: send_put
+INSERT INTO sends (id, body) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body
+-- name: send_delete
+DELETE FROM sends WHERE id = ?
+-- name: send_rows_put
+INSERT INTO send_rows (send, upload, chunk, first, count, rows) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (send, upload, chunk) DO UPDATE SET rows = excluded.rows
+-- name: send_chunks
+SELECT upload, chunk, first, count FROM send_rows WHERE send = ? ORDER BY upload, chunk
+-- name: send_rows
+SELECT rows FROM send_rows WHERE send = ? AND upload = ? AND chunk = ?
+-- name: send_rows_delete
+DELETE FROM send_rows WHERE send = ? AND upload = ?
+-- name: send_errors_put
+INSERT INTO send_errors (send, upload, page, errors) VALUES (?, ?, ?, ?) ON CONFLICT (send, upload, page) DO UPDATE SET errors = excluded.errors
+-- name: send_errors
+SELECT errors FROM send_errors WHERE send = ? AND upload = ? AND page = ?
+-- name: send_error_pages
+SELECT upload, page, errors FROM send_errors WHERE send = ? ORDER BY upload, page
+-- name: send_errors_delete
+DELETE FROM send_errors WHERE send = ? AND upload = ?
+-- name: send_part_put
+INSERT INTO send_parts (send, part, event, at, outcome) VALUES (?, ?, ?, ?, ?) ON CONFLICT (send, part) DO UPDATE SET event = excluded.event, at = excluded.at, outcome = excluded.outcome
+-- name: send_parts
+SELECT part, event, at FROM send_parts WHERE send = ? ORDER BY part
+-- name: send_part
+SELECT outcome FROM send_parts WHERE send = ? AND part = ?
+-- name: send_parts_delete
+DELETE FROM send_parts WHERE send = ?
