@@ -25,6 +25,7 @@ const (
 	mayApprove                      // approve a broadcast that waits for approval
 	mayStartTasks                   // start and cancel tasks, each of which has its own scope
 	mayFollowTasks                  // see tasks: read, or one of their scopes
+	mayEditSends                    // create, change and submit sends: scope publish
 	maySeeSends                     // see sends and their lists: scope publish, read or approve
 	mayStopSends                    // pause, resume and cancel sends: scope publish or approve
 	mayUseSessions                  // open and use sessions
@@ -47,6 +48,7 @@ var scopesOf = [...]catalog.Scopes{
 	mayApprove:        catalog.ScopeApprove,
 	mayStartTasks:     catalog.ScopeSubscribe | catalog.ScopeApprove,
 	mayFollowTasks:    catalog.ScopeRead | catalog.ScopeSubscribe | catalog.ScopeApprove,
+	mayEditSends:      catalog.ScopePublish,
 	maySeeSends:       catalog.ScopePublish | catalog.ScopeRead | catalog.ScopeApprove,
 	mayStopSends:      catalog.ScopePublish | catalog.ScopeApprove,
 	mayUseSessions:    catalog.ScopeSessions,

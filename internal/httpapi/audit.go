@@ -67,7 +67,7 @@ func auditEntry(l *audit.Entry) wire.AuditEntry {
 // nothing the audit log covers do not need it.
 func (c caller) acting(ctx context.Context, x *responseWriter, who access) context.Context {
 	switch who {
-	case anybody, mayRead, mayListServices, mayLookUp, mayPublish, mayTry, mayFollowSessions, mayFollowTasks, mayWork:
+	case anybody, mayRead, mayListServices, mayLookUp, mayPublish, mayTry, maySeeSends, mayFollowSessions, mayFollowTasks, mayWork:
 		return ctx
 	}
 	actor := audit.Actor{KeyID: c.principal.KeyID, KeyName: c.principal.Name, Request: x.id, Tenant: c.principal.Service}

@@ -65,7 +65,7 @@ func (a *API) sendRoutes() {
 	create.Description = "The send is a draft. Upload its list next, then submit it. A second person approves it, unless the service has the setting send_approval: none. It is sent at send_at."
 	create.RequestBody = body[wire.SendRequest](a, "The message without its list", "application/json")
 	replies[wire.Send](a, &create, http.StatusCreated, "The draft", "application/json")
-	a.handle(create, mayPublish, a.createSend)
+	a.handle(create, mayEditSends, a.createSend)
 
 	type withState struct {
 		Page
@@ -90,9 +90,9 @@ func (a *API) sendRoutes() {
 	change.Description = "The send becomes a draft, and an approval of it ends. If you change the channel, the template or the data, the rows of the list are checked again when you submit the send."
 	change.RequestBody = body[wire.SendPatch](a, "The members to change", httpio.MergePatch, "application/json")
 	replies[wire.Send](a, &change, http.StatusOK, "The send as it is now", "application/json")
-	a.handle(change, mayPublish, a.changeSend)
+	a.handle(change, mayEditSends, a.changeSend)
 
-	act(a, op("delete-send", http.MethodDelete, "/v1/sends/{id}", "Delete a send with its list"), mayPublish,
+	act(a, op("delete-send", http.MethodDelete, "/v1/sends/{id}", "Delete a send with its list"), mayEditSends,
 		func(ctx context.Context, c caller, in *OneSend) error {
 			send, err := a.deps.Sends.Get(ctx, c.principal, c.service, in.ID)
 			if err == nil {
@@ -112,7 +112,7 @@ func (a *API) sendRoutes() {
 		"With skip_invalid, the invalid rows are stored and skipped. At most 1,000,000 rows, 200 columns, 64 KiB per row and 256 MiB in total."
 	upload.RequestBody = &huma.RequestBody{Description: "The list", Required: true, Content: map[string]*huma.MediaType{csvType: {Schema: &huma.Schema{Type: huma.TypeString}}}}
 	replies[wire.SendUpload](a, &upload, http.StatusOK, "Stored durably; the send is a draft", "application/json")
-	a.handle(upload, mayPublish, a.uploadRecipients)
+	a.handle(upload, mayEditSends, a.uploadRecipients)
 
 	type rowPage struct {
 		OneSend
@@ -163,7 +163,7 @@ func (a *API) sendRoutes() {
 	submit := op("submit-send", http.MethodPost, "/v1/sends/{id}/submit", "Submit a draft for approval", id, service())
 	submit.Description = "The version of the template is fixed. If the service has the setting send_approval: none, and the send has no more recipients than hold_above, the send is scheduled at once. The response can take some minutes if the rows must be checked again."
 	replies[wire.Send](a, &submit, http.StatusOK, "The send as it is now", "application/json")
-	a.handle(submit, mayPublish, func(x *responseWriter, r *http.Request, c caller) error {
+	a.handle(submit, mayEditSends, func(x *responseWriter, r *http.Request, c caller) error {
 		httpio.AllowLongResponse(x)
 		return a.answerSend(x, r, "submit", func() (wire.Send, error) {
 			return a.deps.Sends.Submit(r.Context(), c.principal, c.service, r.PathValue("id"))

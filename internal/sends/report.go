@@ -21,6 +21,7 @@ const (
 type cachedProgress struct {
 	at      time.Time
 	shown   *wire.SendProgress
+	state   string // of the send
 	since   time.Time // when settled was emptied
 	settled map[int64]fanfare.Counts
 }
@@ -34,7 +35,7 @@ func (s *Sends) progressOf(ctx context.Context, e *entry, x *send) (*wire.SendPr
 	e.mu.Lock()
 	cached := e.progress
 	e.mu.Unlock()
-	if cached.shown != nil && now.Sub(cached.at) < progressAge && cached.shown.Started == x.Sent+x.RefusedRows {
+	if cached.shown != nil && now.Sub(cached.at) < progressAge && cached.state == x.State && cached.shown.Started == x.Sent+x.RefusedRows {
 		return cached.shown, nil
 	}
 	if cached.settled == nil || now.Sub(cached.since) >= settledAge {
@@ -80,7 +81,7 @@ func (s *Sends) progressOf(ctx context.Context, e *entry, x *send) (*wire.SendPr
 		p.End = now.Add(time.Duration(float64(left) / p.Rate * float64(time.Second))).UTC().Truncate(time.Second)
 	}
 	e.mu.Lock()
-	e.progress = cachedProgress{now, p, cached.since, settled}
+	e.progress = cachedProgress{now, p, x.State, cached.since, settled}
 	e.mu.Unlock()
 	return p, nil
 }

@@ -336,7 +336,7 @@ func (u *upload) check(ctx context.Context) error {
 		if !r.valid() {
 			continue
 		}
-		key := xxh3.HashString(c.Address)
+		key := xxh3.HashString(sameAddress(c.Address))
 		if first, again := u.seen[key]; again {
 			r.Errors = []wire.SendError{{Row: r.Row, Column: u.columnOf(r), Detail: fmt.Sprintf("the same recipient is in row %d", first), Hint: "remove one of the two rows"}}
 			continue
@@ -344,6 +344,14 @@ func (u *upload) check(ctx context.Context) error {
 		u.seen[key] = r.Row
 	}
 	return nil
+}
+
+// sameAddress returns a text that two addresses of the same recipient share: hardly a mail server tells upper case from lower case.
+func sameAddress(address string) string {
+	if strings.Contains(address, "@") && !strings.Contains(address, "://") {
+		return strings.ToLower(address)
+	}
+	return address
 }
 
 // columnOf returns the name of the column that names the recipient of a row.

@@ -229,6 +229,7 @@ func tags() []*huma.Tag {
 		{Name: "subscriptions", Description: "Subscriptions of subscribers to topics."},
 		{Name: "events", Description: "Publishing of events."},
 		{Name: "messages", Description: "Messages to named recipients, without a subscription."},
+		{Name: "sends", Description: "Messages to uploaded lists, with an approval."},
 		{Name: "templates", Description: "Templates of messages."},
 		{Name: "traces", Description: "The state of events, messages and deliveries."},
 		{Name: "captured", Description: "Messages that were written to a folder instead of being sent."},

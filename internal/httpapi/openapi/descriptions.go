@@ -27,6 +27,25 @@ func describeSchema(name string, s *huma.Schema) {
 // schemaDescriptions describes schemas, and members whose name has several meanings.
 func schemaDescriptions() map[string]string {
 	return map[string]string{ //nolint:gosec // descriptions of passwords are no passwords
+		"Send":              "A message to an uploaded list.",
+		"SendRequest":       "A message to an uploaded list, without the list.",
+		"SendPatch":         "A change of a message to an uploaded list.",
+		"SendList":          "An uploaded list.",
+		"SendProgress":      "The progress of a message to an uploaded list.",
+		"SendPage":          "A page of messages to uploaded lists, the latest first.",
+		"SendUpload":        "The result of an upload.",
+		"SendError":         "An error in an uploaded list.",
+		"SendErrorPage":     "A page of the errors of an uploaded list.",
+		"SendRow":           "A row of an uploaded list.",
+		"SendRowPage":       "A page of the rows of an uploaded list.",
+		"SendApproval":      "The approval of a message to an uploaded list.",
+		"SendStop":          "The reason of a pause, of its end or of a cancellation.",
+		"Send.submitted_at": "Time at which it was submitted; absent in a draft.", "Send.submitted_by": "Who submitted it.", "Send.approved_at": "Time at which it was approved.",
+		"Send.skip_invalid": "The invalid rows of the list are skipped.", "SendPatch.skip_invalid": "Skip the invalid rows of the list.", "SendPatch.template": "Name of a template, or name@version.",
+		"SendPage.sends": "The sends of this page.", "SendRowPage.rows": "The rows of this page.", "SendErrorPage.errors": "The errors of this page.",
+		"SendList.invalid": "Number of rows with an error.", "SendList.uploaded_at": "Time of the upload.",
+		"PersonalSend": "A row of a person in an uploaded list.",
+
 		"MessageRun": "The result of the dry run of a message.",
 
 		"ConditionTest":   "A condition, and an event on which to try it.",

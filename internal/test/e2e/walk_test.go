@@ -27,6 +27,7 @@ func ours(s *server, event string) map[string]string {
 		"address": "owner@example.org", "/v1/mailboxes/owner@example.org/app-passwords/{id}": password,
 		"/v1/broadcasts/{id}/recall": event, "/v1/broadcasts/{id}/expiry": event,
 		"topic": "story", "template": "story", "channel": "email", "rule": "near", "version": "1", "service": "news", "name": "story", "key": "ACME",
+		"/v1/sends/{id}": into[struct{ ID string }](s.t, s.http.must(201, "POST", "/v1/sends", plain, `{"name":"secret title","channel":"email","template":"story","data":{"title":"secret title"}}`)).ID, "row": "2",
 		"subscriber": "reader@example.org", "token": "not-signed", "destination": "example.org",
 		"worker": "pricing", "client": "risk", "agent": "host1", "request": "1",
 		"session":         into[struct{ ID string }](s.t, s.http.must(201, "POST", "/v1/sessions", plain, `{"worker":"pricing"}`)).ID,
