@@ -64,6 +64,7 @@ only its hash. Without --scope the key has the scope admin.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&what.Name, "name", "", "name of the key, as shown in logs")
+	flags.StringVar(&what.Owner, "owner", "", "person who owns the key, such as a mail address; keys of the same owner are one person when a send is approved")
 	flags.StringSliceVar(&what.Scopes, "scope", nil, "scope: admin, publish, subscribe, read, secrets, approve, sessions or work (repeatable; default admin)")
 	flags.BoolVar(&what.AllServices, "all-services", false, "valid for all services")
 	flags.DurationVar(&expires, "expires-in", 0, "lifetime of the key (default: unlimited)")

@@ -101,7 +101,7 @@ Exit codes:
 		c.importCommand(),
 		c.exportCommand(),
 		c.publishCommand(),
-		c.sendCommand(),
+		c.sendCommand(), c.sendsCommand(),
 		c.previewCommand(),
 		c.repliesCommand(),
 	)

@@ -172,7 +172,7 @@ func (a *API) sendRoutes() {
 
 	approve := op("approve-send", http.MethodPost, "/v1/sends/{id}/approve", "Approve a send", id, service())
 	approve.Description = "The approver names the digest of what they saw. An author cannot approve: a person who created the send or changed it since, by their key, by the owner of their key, or by their sign-in."
-	approve.RequestBody = body[wire.SendApproval](a, "What is approved", "application/json")
+	approve.RequestBody = body[wire.SendApproval](a, "The digest of the approved content", "application/json")
 	replies[wire.Send](a, &approve, http.StatusOK, "The send as it is now", "application/json")
 	a.handle(approve, mayApprove, func(x *responseWriter, r *http.Request, c caller) error {
 		var in wire.SendApproval

@@ -21,7 +21,7 @@ const (
 type cachedProgress struct {
 	at      time.Time
 	shown   *wire.SendProgress
-	state   string // of the send
+	state   string    // of the send
 	since   time.Time // when settled was emptied
 	settled map[int64]fanfare.Counts
 }

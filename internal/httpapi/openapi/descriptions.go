@@ -40,7 +40,7 @@ func schemaDescriptions() map[string]string {
 		"SendRowPage":       "A page of the rows of an uploaded list.",
 		"SendApproval":      "The approval of a message to an uploaded list.",
 		"SendStop":          "The reason of a pause, of its end or of a cancellation.",
-		"Send.submitted_at": "Time at which it was submitted; absent in a draft.", "Send.submitted_by": "Who submitted it.", "Send.approved_at": "Time at which it was approved.",
+		"Send.submitted_at": "Time at which it was submitted; absent in a draft.", "Send.submitted_by": "The key or the person that submitted it.", "Send.approved_at": "Time at which it was approved.",
 		"Send.skip_invalid": "The invalid rows of the list are skipped.", "SendPatch.skip_invalid": "Skip the invalid rows of the list.", "SendPatch.template": "Name of a template, or name@version.",
 		"SendPage.sends": "The sends of this page.", "SendRowPage.rows": "The rows of this page.", "SendErrorPage.errors": "The errors of this page.",
 		"SendList.invalid": "Number of rows with an error.", "SendList.uploaded_at": "Time of the upload.",
