@@ -94,6 +94,11 @@ func (c *Client) PreviewRow(ctx context.Context, id string, row int64) (Preview,
 	return p, err
 }
 
+// RowHTML returns the HTML of the message to a row. The caller closes it.
+func (c *Client) RowHTML(ctx context.Context, id string, row int64) (io.ReadCloser, error) {
+	return c.stream(ctx, sendPath(id)+"/recipients/"+strconv.FormatInt(row, 10)+"/html")
+}
+
 // SubmitSend submits a draft for approval.
 func (c *Client) SubmitSend(ctx context.Context, id string) (ListSend, error) {
 	return c.actOnSend(ctx, id, "submit", nil)

@@ -96,10 +96,10 @@ func (c *cli) keyListCommand() *cobra.Command {
 				return c.printJSON(keys)
 			}
 			table := c.newTable()
-			fmt.Fprintln(table, "ID\tSERVICE\tSCOPES\tEXPIRES\tLAST USED\tOLD SECRET\tNAME")
+			fmt.Fprintln(table, "ID\tSERVICE\tSCOPES\tEXPIRES\tLAST USED\tOLD SECRET\tOWNER\tNAME")
 			for i := range keys {
 				k := &keys[i]
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, orElse(k.Service, "(all)"), strings.Join(k.Scopes, ","), expiryOf(k), dateOr(k.LastUsed, "-"), oldSecretOf(k), terminal.Short(k.Name))
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, orElse(k.Service, "(all)"), strings.Join(k.Scopes, ","), expiryOf(k), dateOr(k.LastUsed, "-"), oldSecretOf(k), orElse(terminal.Short(k.Owner), "-"), terminal.Short(k.Name))
 			}
 			table.Flush()
 			return nil

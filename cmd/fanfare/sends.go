@@ -100,8 +100,8 @@ func (c *cli) sendsChangeCommand() *cobra.Command {
 	var skip bool
 	command := &cobra.Command{
 		Use: "change SEND", Short: "Change a send that has not begun",
-		Long: `Change a send that has not begun. It becomes a draft, and an approval of it ends: submit it
-again. --send-at now sends it as soon as it is approved.`,
+		Long: `Change a send that has not begun. It becomes a draft, and an approval of it ends: submit
+it again. --send-at now sends it as soon as it is approved.`,
 		Example: `  fanfare sends change snd-k3j5h2m7q4r6 --send-at 2026-12-02T08:00:00+01:00`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -165,15 +165,15 @@ func (c *cli) sendsUploadCommand() *cobra.Command {
 	var address string
 	command := &cobra.Command{
 		Use: "upload SEND FILE|-", Short: "Upload the list of a send from a CSV file",
-		Long: `Upload the list of a send from a CSV file in UTF-8, with the column names in its first row.
-The delimiter is a comma, a semicolon or a tab. One column has the addresses; rows can
-have the id of a subscriber in the column subscriber instead. Each other column is a
+		Long: `Upload the list of a send from a CSV file in UTF-8, with the column names in its first
+row. The delimiter is a comma, a semicolon or a tab. One column has the addresses; rows
+can have the id of a subscriber in the column subscriber instead. Each other column is a
 value of the template: {{ sub.COLUMN }}. An empty cell is a missing value.
 
 All rows are checked, and their messages are rendered. If a row is invalid, the command
-lists the errors with the numbers of their rows as a spreadsheet shows them, and the list
-that was uploaded before remains. With --skip-invalid of the send, the invalid rows are
-skipped and listed. The send becomes a draft: submit it again.
+lists the errors with the numbers of their rows as a spreadsheet shows them, and the
+list that was uploaded before remains. If the send skips invalid rows, they are listed
+and skipped. The send becomes a draft: submit it again.
 
 Exit code 2: rows are skipped.`,
 		Example: `  fanfare sends upload snd-k3j5h2m7q4r6 members.csv
@@ -326,8 +326,8 @@ func (c *cli) sendsPreviewCommand() *cobra.Command {
 	var row int64
 	command := &cobra.Command{
 		Use: "preview SEND", Short: "Preview the message to a row",
-		Long: `Preview the message to a row of the list, as it would be sent. Rows have the numbers that
-a spreadsheet shows: the header is row 1.`,
+		Long: `Preview the message to a row of the list, as it would be sent. Rows have the numbers
+that a spreadsheet shows: the header is row 1.`,
 		Example: "  fanfare sends preview snd-k3j5h2m7q4r6 --row 17", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			api, err := c.connect()
@@ -370,8 +370,8 @@ func (c *cli) sendsApproveCommand() *cobra.Command {
 	var digest string
 	command := &cobra.Command{
 		Use: "approve SEND --digest DIGEST", Short: "Approve a send of somebody else",
-		Long: `Approve a send that was submitted, as you saw it: fanfare sends show prints its digest. An
-author of the send cannot approve it, and neither can another key with the same owner.`,
+		Long: `Approve a send that was submitted, as you saw it: fanfare sends show prints its digest.
+An author of the send cannot approve it, and neither can another key with the same owner.`,
 		Example: `  fanfare sends show snd-k3j5h2m7q4r6
   fanfare sends preview snd-k3j5h2m7q4r6 --row 17
   fanfare sends approve snd-k3j5h2m7q4r6 --digest sha256:1d2f6b2f0c1d8f7e4a5b9c3d7e8f0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b`,

@@ -160,6 +160,27 @@ func (a *API) sendRoutes() {
 			return a.deps.Sends.Preview(ctx, c.service, in.ID, in.Row)
 		})
 
+	html := op("show-recipient-html", http.MethodGet, "/v1/sends/{id}/recipients/{row}/html", "Show the HTML of the message to a row", id,
+		&huma.Param{Name: "row", In: "path", Required: true, Description: "number of the row as a spreadsheet shows it", Schema: &huma.Schema{Type: huma.TypeInteger}}, service())
+	html.Description = "The policy of the response prevents scripts and requests. It has no images of the template."
+	replies[string](a, &html, http.StatusOK, "The HTML", "text/html")
+	a.handle(html, maySeeSends, func(x *responseWriter, r *http.Request, c caller) error {
+		row, err := strconv.ParseInt(r.PathValue("row"), 10, 64)
+		if err != nil {
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "the number of the row is not a number"}
+		}
+		p, err := a.deps.Sends.Preview(r.Context(), c.service, r.PathValue("id"), row)
+		if err != nil {
+			return err
+		}
+		if p.HTML == "" {
+			return &fanfare.Error{Code: fanfare.NotFound, Message: "the message has no HTML"}
+		}
+		x.capturedHeaders("text/html; charset=utf-8")
+		_, err = io.WriteString(x, p.HTML)
+		return err
+	})
+
 	submit := op("submit-send", http.MethodPost, "/v1/sends/{id}/submit", "Submit a draft for approval", id, service())
 	submit.Description = "The version of the template is fixed. If the service has the setting send_approval: none, and the send has no more recipients than hold_above, the send is scheduled at once. The response can take some minutes if the rows must be checked again."
 	replies[wire.Send](a, &submit, http.StatusOK, "The send as it is now", "application/json")

@@ -33,6 +33,7 @@ interface Options {
   body?: unknown;
   service?: string | undefined; // the service of the request; only people who may access several services need it
   signal?: AbortSignal | undefined;
+  file?: Blob; // instead of body
 }
 
 export const queryString = (query: Query = {}): string => {
@@ -53,15 +54,16 @@ export async function problemOf(response: Response): Promise<Problem> {
 
 export const unreachable = (): Problem => new Problem(0, "unreachable", "");
 
-async function send(path: string, { method = "GET", query, body, service, signal }: Options): Promise<Response> {
+async function send(path: string, { method = "GET", query, body, service, signal, file }: Options): Promise<Response> {
   const headers = headersFor(service || (path.startsWith("/v1/") ? implied.service(method) : ""));
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  const limit = AbortSignal.timeout(patience);
+  if (file) headers["Content-Type"] = "text/csv";
+  const limit = AbortSignal.timeout(file ? 10 * patience : patience);
   let response: Response;
   try {
     response = await fetch(path + queryString(query), {
       method, headers, credentials: "same-origin", cache: "no-store", signal: signal ? AbortSignal.any([signal, limit]) : limit,
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(body !== undefined && { body: JSON.stringify(body) }), ...(file && { body: file }),
     });
   } catch (error) {
     if (signal?.aborted) throw error;

@@ -18,6 +18,9 @@ import Now from "../pages/Now.svelte";
 import Parked from "../pages/Parked.svelte";
 import People from "../pages/People.svelte";
 import Person from "../pages/Person.svelte";
+import NewSend from "../pages/NewSend.svelte";
+import SendPage from "../pages/Send.svelte";
+import Sends from "../pages/Sends.svelte";
 import SessionPage from "../pages/Session.svelte";
 import Sessions from "../pages/Sessions.svelte";
 import SubscriptionPage from "../pages/Subscription.svelte";
@@ -52,6 +55,9 @@ export const pages: Page[] = [
   { name: "events", title: "page.events", component: Events, scopes: ["read"], key: "e" },
   { name: "event", title: "page.event", component: EventPage, scopes: ["read"], one: "id", under: "events" },
   { name: "delivery", title: "page.delivery", component: DeliveryPage, scopes: ["read"], one: "id", under: "events" },
+  { name: "sends", title: "page.sends", component: Sends, scopes: ["publish", "read", "approve"], key: "l" },
+  { name: "send", title: "page.send", component: SendPage, scopes: ["publish", "read", "approve"], one: "id", oneService: true, under: "sends" },
+  { name: "new-send", title: "page.newsend", component: NewSend, scopes: ["publish"], oneService: true, under: "sends" },
   { name: "people", title: "page.people", component: People, scopes: ["read", "subscribe"], key: "p", oneService: true },
   { name: "person", title: "page.person", component: Person, scopes: ["read", "subscribe"], one: "id", oneService: true, under: "people" },
   { name: "subscriptions", title: "page.subscriptions", component: Subscriptions, scopes: ["read", "subscribe"], key: "s", oneService: true },

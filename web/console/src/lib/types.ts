@@ -331,6 +331,7 @@ export interface Key {
   name: string;
   service?: string;
   scopes: Scope[];
+  owner?: string;
   created_at?: string;
   expires_at?: string;
   disabled: boolean;
@@ -451,4 +452,73 @@ export interface DryRun {
   hold?: string;
   channels: { channel: string; messages: number; rate?: string; seconds?: number }[];
   sample: { subscription: string; subscriber: string; to: string; channel: string; rule?: string }[];
+}
+
+export const sendStates = ["draft", "submitted", "scheduled", "sending", "paused", "completed", "cancelled"] as const;
+
+export interface SendList {
+  uploaded_at: string;
+  address: string;
+  columns: string[];
+  rows: number;
+  valid: number;
+  invalid: number;
+  suppressed: number;
+}
+
+/** A message to an uploaded list. */
+export interface Send {
+  id: string;
+  service: string;
+  name?: string;
+  channel: string;
+  template: string;
+  data?: unknown;
+  send_at?: string;
+  lane: string;
+  reference?: string;
+  skip_invalid: boolean;
+  state: (typeof sendStates)[number];
+  reason?: string;
+  recipients?: SendList;
+  refused?: SendList;
+  digest?: string;
+  cannot_approve?: string;
+  created_at: string;
+  created_by: string;
+  authors: string[];
+  submitted_at?: string;
+  submitted_by?: string;
+  approved_at?: string;
+  approved_by?: string;
+  started_at?: string;
+  ended_at?: string;
+  deletes_at?: string;
+  estimate?: { channel: string; messages: number; rate?: string; seconds?: number };
+  progress?: { recipients: number; started: number; settled: number; refused: number; deliveries: Counts; rate_per_second?: number; estimated_end?: string; broadcasts: number; latest_broadcasts?: string[] };
+}
+
+export interface SendError {
+  row?: number;
+  column?: string;
+  detail: string;
+  hint?: string;
+}
+
+export interface SendRow {
+  row: number;
+  to?: string;
+  subscriber?: string;
+  data?: Record<string, string>;
+  suppressed?: string;
+  errors?: SendError[];
+  erased?: boolean;
+}
+
+export interface Preview {
+  template: string;
+  to: string;
+  subject: string;
+  text?: string;
+  html?: string;
 }
