@@ -270,9 +270,6 @@ func (k *storedKey) operation(action string) audit.Operation {
 func keyChanges(was, now *storedKey) []audit.FieldChange {
 	shown := func(k *storedKey) map[string]any {
 		fields := map[string]any{"name": k.name, "scopes": k.scopes().String(), "disabled": k.Disabled}
-		if k.Owner != "" {
-			fields["owner"] = k.Owner
-		}
 		for name, at := range map[string]time.Time{"expires_at": k.ExpiresAt, "old_until": k.OldUntil} {
 			if !at.IsZero() {
 				fields[name] = at.UTC().Truncate(time.Second)
@@ -280,7 +277,11 @@ func keyChanges(was, now *storedKey) []audit.FieldChange {
 		}
 		return fields
 	}
-	return catalog.FieldChanges(shown(was), shown(now))
+	changes := catalog.FieldChanges(shown(was), shown(now))
+	if was.Owner != now.Owner {
+		changes = append(changes, audit.FieldChange{Field: "owner", New: "changed"}) // the log has no addresses
+	}
+	return changes
 }
 
 // keepAdminKey refuses to remove the last operator key with the scope admin. now is nil if the key
