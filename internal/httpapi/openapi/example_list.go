@@ -96,7 +96,7 @@ templates:
 		{operation: "list-recipients", parameter: with("id", "snd-k3j5h2m7q4r6"), status: 200},
 		{operation: "list-send-errors", parameter: with("id", "snd-k3j5h2m7q4r6"), status: 200},
 		{operation: "preview-recipient", parameter: with("id", "snd-k3j5h2m7q4r6", "row", "2"), status: 200},
-		{operation: "show-recipient-html", parameter: with("id", "snd-k3j5h2m7q4r6", "row", "2"), status: 200},
+		{operation: "show-recipient-html", parameter: with("id", "snd-k3j5h2m7q4r6", "row", "2"), status: 404},
 		{operation: "change-send", parameter: with("id", "snd-k3j5h2m7q4r6"), mediaType: httpio.MergePatch, status: 200, body: `{"name":"Maintenance in June","lane":"normal"}`},
 		{operation: "submit-send", parameter: with("id", "snd-k3j5h2m7q4r6"), status: 200},
 		{operation: "get-send", parameter: with("id", "snd-k3j5h2m7q4r6"), status: 200},
