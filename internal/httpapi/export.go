@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
-	"encoding/csv"
 	"fmt"
 	"mime"
 	"net/http"
@@ -22,7 +20,6 @@ import (
 
 // The limits of exports as CSV.
 const (
-	csvType      = "text/csv"
 	maxExports   = 4                // at the same time
 	exportTime   = 10 * time.Minute // of one export
 	exportRows   = 1000             // rows of one page
@@ -159,18 +156,20 @@ func exportList[I, T any](x *responseWriter, l *listShape, in *I, page func() (T
 	if limit := input.FieldByName("Limit"); limit.IsValid() {
 		limit.SetInt(exportRows)
 	}
-	var out *csvStream
+	var out *exportStream
 	for {
 		body, err := page()
 		if err != nil {
 			return err // before the first page, it has its own response
 		}
 		if out == nil {
-			out = newCSVStream(x, l)
+			if out, err = newExportStream(x, l); err != nil {
+				return err
+			}
 		}
 		v := reflect.ValueOf(&body).Elem()
 		for _, row := range v.Field(l.rows).Seq2() {
-			if err := out.write(row); err != nil {
+			if err := out.writeRow(row); err != nil {
 				return err
 			}
 		}
@@ -213,52 +212,28 @@ func (l *listShape) follow(page, input reflect.Value) bool {
 	return next.String() != ""
 }
 
-// A csvStream writes rows as CSV, a piece at a time.
-type csvStream struct {
-	x       *responseWriter
+// An exportStream writes the rows of a list as CSV.
+type exportStream struct {
+	*csvStream
 	columns *csvrows.Columns
-	buf     bytes.Buffer
-	csv     *csv.Writer
 }
 
-func newCSVStream(x *responseWriter, l *listShape) *csvStream {
-	s := &csvStream{x: x, columns: l.columns}
-	s.csv = csv.NewWriter(&s.buf)
-	s.csv.UseCRLF = true
-	h := x.Header()
-	h.Set("Content-Type", csvType+"; charset=utf-8; header=present")
-	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": l.name + ".csv"}))
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Trailer", exportResult)
-	_ = s.csv.Write(l.columns.Names()) // into memory
-	return s
+func newExportStream(x *responseWriter, l *listShape) (*exportStream, error) {
+	x.Header().Set("Trailer", exportResult)
+	s, err := newCSVStream(x, l.name, l.columns.Names())
+	return &exportStream{s, l.columns}, err
 }
 
-func (s *csvStream) write(row reflect.Value) error {
+func (s *exportStream) writeRow(row reflect.Value) error {
 	cells, err := s.columns.Row(row)
-	if err == nil {
-		err = s.csv.Write(cells)
-	}
-	if err != nil || s.buf.Len() < streamPieceBytes {
+	if err != nil {
 		return err
 	}
-	return s.flush()
-}
-
-func (s *csvStream) flush() error {
-	s.csv.Flush()
-	if s.buf.Len() == 0 {
-		return nil
-	}
-	http.NewResponseController(s.x).SetWriteDeadline(time.Now().Add(streamPatience))
-	_, err := s.x.Write(s.buf.Bytes())
-	s.buf.Reset()
-	return err
+	return s.write(cells)
 }
 
 // finish ends the list. With a reason, the last line says that rows are missing.
-func (s *csvStream) finish(reason string) error {
+func (s *exportStream) finish(reason string) error {
 	result := "complete"
 	if reason != "" {
 		result = "cut off: " + reason

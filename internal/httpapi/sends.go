@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
-	"encoding/csv"
 	"errors"
 	"io"
 	"net/http"
@@ -17,6 +15,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/httpapi/csvrows"
 	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
@@ -41,7 +40,6 @@ type Sends interface {
 }
 
 const (
-	csvType       = "text/csv"
 	uploadIdle    = 60 * time.Second // between two reads of an upload
 	lingerUpload  = 5 * time.Second  // for reading the rest of an upload that is refused
 	lingerBytes   = 64 << 20
@@ -376,70 +374,30 @@ func isBodyError(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrDeadlineExceeded) || strings.Contains(err.Error(), "connection reset") || errors.Is(err, http.ErrBodyReadAfterClose)
 }
 
-// csvStream writes rows of CSV, a piece at a time.
-type csvStream struct {
-	x    *responseWriter
-	buf  bytes.Buffer
-	rows *csv.Writer
-}
-
-func (s *csvStream) write(cells ...string) error {
-	for i, cell := range cells {
-		cells[i] = withoutFormula(cell)
-	}
-	if err := s.rows.Write(cells); err != nil {
-		return err
-	}
-	if s.rows.Flush(); s.buf.Len() < streamPieceBytes {
-		return nil
-	}
-	return s.flush()
-}
-
-func (s *csvStream) flush() error {
-	_ = http.NewResponseController(s.x).SetWriteDeadline(time.Now().Add(streamPatience))
-	_, err := s.x.Write(s.buf.Bytes())
-	s.buf.Reset()
-	return err
-}
-
-// withoutFormula returns a cell that spreadsheets show as text.
-func withoutFormula(cell string) string {
-	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
-		return "'" + cell
-	}
-	return cell
-}
-
 func (a *API) reportSend(x *responseWriter, r *http.Request, c caller) error {
 	id := r.PathValue("id")
 	if _, err := a.deps.Sends.Get(r.Context(), c.principal, c.service, id); err != nil {
 		return err
 	}
-	out := &csvStream{x: x}
-	out.rows = csv.NewWriter(&out.buf)
-	out.rows.UseCRLF = true
-	header := func() error {
-		x.Header().Set("Content-Type", csvType+"; charset=utf-8; header=present")
-		x.Header().Set("Content-Disposition", `attachment; filename="`+id+`.csv"`)
-		return out.write("row", "address", "state", "reason", "time", "delivery")
+	var out *csvStream
+	begin := func() (err error) {
+		if out == nil {
+			out, err = newCSVStream(x, id, []string{"row", "address", "state", "reason", "time", "delivery"})
+		}
+		return err
 	}
-	begun := false
 	err := a.deps.Sends.Report(r.Context(), c.service, id, func(o *wire.SendOutcome) error {
-		if !begun {
-			begun = true
-			if err := header(); err != nil {
-				return err
-			}
+		if err := begin(); err != nil {
+			return err
 		}
 		at := ""
 		if !o.At.IsZero() {
 			at = o.At.UTC().Format(time.RFC3339)
 		}
-		return out.write(strconv.FormatInt(o.Row, 10), o.Address, o.State, o.Reason, at, o.Message)
+		return out.write([]string{strconv.FormatInt(o.Row, 10), csvrows.Neutral(o.Address), o.State, csvrows.Neutral(o.Reason), at, o.Message})
 	})
-	if err == nil && !begun {
-		err = header()
+	if err == nil {
+		err = begin()
 	}
 	if err != nil {
 		return err
