@@ -2,8 +2,11 @@ package client
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/url"
+	"strconv"
+	"time"
 
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
@@ -24,4 +27,21 @@ func (c *Client) Preview(ctx context.Context, template string, in PreviewRequest
 	var p Preview
 	err := c.call(ctx, request{method: http.MethodPost, path: "/v1/templates/" + url.PathEscape(template) + "/preview", repeatable: true}, in, &p)
 	return p, err
+}
+
+// PreviewHTML returns the HTML of a preview without scripts, and with its images as data. Of the request, it uses the version, the draft, the topic, the locale, the
+// device, the event, and the data. The caller closes it.
+func (c *Client) PreviewHTML(ctx context.Context, template string, in PreviewRequest) (io.ReadCloser, error) {
+	query := picked(map[string]string{"topic": in.Topic, "locale": in.Locale, "device": in.Device, "event": in.Event, "data": string(in.Data)}, time.Time{}, time.Time{})
+	if in.Version != 0 {
+		query.Set("version", strconv.Itoa(in.Version))
+	}
+	if in.Draft {
+		query.Set("draft", "true")
+	}
+	response, err := c.do(ctx, get("/v1/templates/"+url.PathEscape(template)+"/html", query))
+	if err != nil {
+		return nil, err
+	}
+	return response.Body, nil
 }

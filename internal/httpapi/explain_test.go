@@ -28,6 +28,10 @@ func (w *world) Preview(_ context.Context, service, template string, in wire.Pre
 	return wire.Preview{Template: template, To: in.To, Subject: service}, w.fail
 }
 
+func (w *world) HTML(_ context.Context, service, template string, in wire.PreviewRequest) ([]byte, error) {
+	return []byte(service + " " + template + " " + in.Locale + " " + string(in.Data)), w.fail
+}
+
 func (w *world) Lint(_ context.Context, service, template string, in wire.LintRequest) (wire.Lint, error) {
 	if in.Template != nil && in.Template.Text == "bad" {
 		return wire.Lint{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/templates/" + template + "/text", Line: 3}

@@ -6,15 +6,33 @@ import (
 	"fmt"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/captured"
 	"fanfare.dev/fanfare/internal/admin/preview"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/people/registry"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/match"
 	"fanfare.dev/fanfare/internal/session/broker"
 	"fanfare.dev/fanfare/internal/session/fleet"
 )
+
+// previews adds the HTML of a preview, as that of a captured message.
+type previews struct{ preview.Previewer }
+
+// HTML renders the HTML of a template, without scripts and with its images as data.
+func (p previews) HTML(ctx context.Context, service, template string, in wire.PreviewRequest) ([]byte, error) {
+	shown, err := p.Preview(ctx, service, template, in)
+	if err != nil {
+		return nil, err
+	}
+	page := captured.HTMLOf([]byte(shown.Raw))
+	if page == nil {
+		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "the template has no HTML", Hint: "show its text: POST /v1/templates/{template}/preview"}
+	}
+	return page, nil
+}
 
 // topics is the registry with the methods that intake needs.
 type topics struct {

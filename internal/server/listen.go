@@ -176,7 +176,7 @@ func (c *components) parts(traces *report.Traces, reports *status.Reporter) http
 	return httpapi.Dependencies{
 		States:     inspector,
 		Secrets:    c.channels,
-		Previews:   preview.Previewer{Registry: c.registry, Store: c.store, Traces: traces, Attachments: c.dispatch.Attachments, MaxBytes: int(c.config.MaxAttachments), PublicURL: c.publicURL(), Clock: c.clock},
+		Previews:   previews{preview.Previewer{Registry: c.registry, Store: c.store, Traces: traces, Attachments: c.dispatch.Attachments, MaxBytes: int(c.config.MaxAttachments), PublicURL: c.publicURL(), Clock: c.clock}},
 		Explaining: &report.Explainer{Traces: reports.Traces, Events: c.standby, Conditions: explained{c.registry, inspector}},
 		Conditions: inspector,
 		Keys:       c.registry, Keyring: c.registry, SignIns: c.signIns, Documents: documents{c.registry, c.channels, c.sessions, c.fleet}, Subscriptions: diskfloor.Subscriptions{Registry: c.registry, Floor: c.disk}, Topics: topics{c.registry, c.audiences},

@@ -33,6 +33,15 @@ func (m *Messages) HTML(ctx context.Context, service, id string) (page []byte, e
 	return page, err
 }
 
+// HTMLOf returns the HTML of an email that is not in a folder, as HTML does; nil if it has none.
+func HTMLOf(email []byte) []byte {
+	one := newMessage(wire.CapturedMessage{Kind: mailKind}, email)
+	if one.html == nil {
+		return nil
+	}
+	return rewritten(mimetree.Text(one.html, one.data), one.images())
+}
+
 // images returns a function that returns the image with a content id as a URL, "" if there is none or it is too large.
 func (m *message) images() func(id string) string {
 	byID := map[string]*mimetree.Part{}

@@ -85,6 +85,10 @@ func (m *Messages) parse(ctx context.Context, service, id string, use func(*mess
 	if err != nil {
 		return unreadable(err)
 	}
+	return use(newMessage(described, data))
+}
+
+func newMessage(described wire.CapturedMessage, data []byte) *message {
 	one := &message{CapturedMessage: described, data: data, tree: mimetree.Parse(data)}
 	one.walk("", one.tree)
 	for _, p := range one.parts {
@@ -92,7 +96,7 @@ func (m *Messages) parse(ctx context.Context, service, id string, use func(*mess
 			one.attachments = append(one.attachments, p.Part)
 		}
 	}
-	return use(one)
+	return one
 }
 
 func tooLarge(what string, size, most int64) error {

@@ -42,7 +42,7 @@ templates:
 
 		{operation: "put-service", parameter: with("service", "ops"), mediaType: jsonType, status: 200, body: `{"title":"Operations"}`},
 		{operation: "put-channel", parameter: with("channel", "archive"), mediaType: jsonType, status: 201, body: `{"driver":"file","title":"Archive","path":"/tmp/archive","from":"Fanfare <fanfare@example.org>"}`},
-		{operation: "put-template", parameter: with("template", "short"), mediaType: jsonType, status: 201, body: `{"subject":"{{ event.host }}","text":"{{ event.percent }} %"}`},
+		{operation: "put-template", parameter: with("template", "short"), mediaType: jsonType, status: 201, body: `{"subject":"{{ event.host }}","text":"{{ event.percent }} %","html":"<p>{{ event.percent }} %</p>"}`},
 		{operation: "put-topic", parameter: with("topic", "disk"), mediaType: jsonType, status: 201,
 			body: `{"title":"Disk usage","schema":{"type":"object","properties":{"host":{"type":"string"},"percent":{"type":"number"}}},"template":"short"}`},
 		{operation: "put-topic", parameter: with("topic", "disk"), mediaType: yamlType, status: 200,
@@ -58,6 +58,7 @@ templates:
 		{operation: "get-rule", parameter: with("topic", "disk", "rule", "above"), status: 200},
 		{operation: "list-templates", status: 200},
 		{operation: "get-template", parameter: with("template", "short"), status: 200},
+		{operation: "show-template-html", parameter: with("template", "short", "data", `{"host":"db1","percent":97}`), status: 200},
 		{operation: "list-versions", parameter: with("template", "short"), status: 200},
 		{operation: "get-version", parameter: with("template", "short", "version", "1"), status: 200},
 		{operation: "put-draft", parameter: with("template", "short"), mediaType: jsonType, status: 201,

@@ -28,7 +28,7 @@ var methods = map[string]string{
 	"get-suppression": "Suppression", "lift-suppression": "LiftSuppression", "suppress": "Suppress", "list-suppressions": "Suppressions", "import-suppressions": "ImportSuppressions",
 	"list-subscriptions": "Subscriptions", "put-subscriptions": "ImportSubscriptions", "put-subscription": "PutSubscription", "get-subscription": "Subscription", "end-subscription": "EndSubscription",
 	"pause-subscription": "PauseSubscription", "resume-subscription": "ResumeSubscription",
-	"get-secret": "ReceiverSecret", "explain-event": "Explain", "explain-data": "ExplainData", "report-conditions": "ReportConditions", "match-event": "DryRun", "test-condition": "TestCondition", "try-message": "TrySend", "list-states": "States", "get-state": "State", "preview-template": "Preview", "lint-template": "Lint", "list-versions": "TemplateVersions", "get-version": "TemplateVersions",
+	"get-secret": "ReceiverSecret", "explain-event": "Explain", "explain-data": "ExplainData", "report-conditions": "ReportConditions", "match-event": "DryRun", "test-condition": "TestCondition", "try-message": "TrySend", "list-states": "States", "get-state": "State", "preview-template": "Preview", "show-template-html": "PreviewHTML", "lint-template": "Lint", "list-versions": "TemplateVersions", "get-version": "TemplateVersions",
 	"list-services": "Services", "get-service": "Services", "put-service": "Services", "delete-service": "Services",
 	"list-topics": "Topics", "get-topic": "Topics", "put-topic": "Topics", "delete-topic": "Topics",
 	"list-rules": "Rules", "get-rule": "Rules", "put-rule": "Rules", "delete-rule": "Rules",

@@ -177,7 +177,7 @@ func TestAConditionIsTriedOnAnEvent(t *testing.T) {
 		`{"condition":"true"}`:                                              "/data",
 		`{"condition":"true","event":"` + event + `",` + data + `}`:         "/data",
 		`{` + data + `}`: "/condition",
-		`{"condition":"true","data":{"title":5}}`:         "/title",
+		`{"condition":"true","data":{"title":5}}`:         "/data/title",
 		`{"condition":"true","rule":"near",` + data + `}`: "/condition",
 	} {
 		p := s.http.refused(422, "POST", "/v1/topics/story/test-condition", plain, body)
