@@ -230,3 +230,79 @@ test("the page of a topic shows who would receive an event", async () => {
   await visitor.close();
   await looks("topic-try", address, act);
 });
+
+const letter = (text: string) => ({
+  subject: "{{ event.title }}", text, html: `<script>window.hacked=1</script><p onclick="window.hacked=1">${text} {{ event.title }}</p><img src="data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=">`,
+  locales: { cy: { subject: "Cymraeg", text: "Bore da", html: "<p>Bore da</p>" } },
+});
+
+test("a template is previewed by language, with its own data, and its HTML runs nothing", async () => {
+  await server.ask("PUT", "/v1/templates/letter", letter("Good morning"));
+  await server.ask("PUT", "/v1/templates/letter", letter("Good evening"));
+  const visitor = await visit();
+  const { page } = visitor;
+  await visitor.open("template?name=letter&service=news");
+  const frame = page.frameLocator("iframe");
+  await frame.getByText("Good evening").waitFor();
+  assert.equal(await frame.locator("script, [onclick]").count(), 0);
+  assert.equal(await page.locator("main script, main p[onclick]").count(), 0);
+  await page.getByLabel("Language").last().selectOption("cy");
+  await frame.getByText("Bore da").waitFor();
+  await page.getByText("Cymraeg").waitFor();
+  await page.getByLabel("Language").last().selectOption("");
+  await page.getByLabel("Data of the event (JSON)").fill(JSON.stringify({ title: `Mine ${hostile}` }));
+  await page.getByRole("button", { name: "Use these data" }).click();
+  await frame.getByText("Mine <script>").waitFor();
+  await page.locator(".subject", { hasText: "Mine <script>" }).waitFor();
+  await page.getByRole("button", { name: "Plain text" }).or(page.getByRole("button", { name: "Text", exact: true })).first().click();
+  await page.locator("pre", { hasText: "Good evening" }).waitFor();
+  await page.getByLabel("Version").selectOption("1");
+  await page.locator("pre", { hasText: "Good morning" }).waitFor();
+  await page.getByRole("tab", { name: "Versions" }).click();
+  await page.locator(".diff .added", { hasText: "Good evening" }).first().waitFor();
+  await page.locator(".diff .removed", { hasText: "Good morning" }).first().waitFor();
+  await page.getByRole("tab", { name: "Problems for readers" }).click();
+  await page.getByText("image-alt").waitFor();
+  await visitor.check();
+  await visitor.close();
+  await looks("template-preview", "template?name=letter&service=news");
+  await looks("template-versions", "template?name=letter&service=news&show=versions");
+  await looks("template-problems", "template?name=letter&service=news&show=problems");
+});
+
+test("a preview is sent to the address that the person types, and all captured messages are deleted", async () => {
+  const own = await Server.start({ capture: true });
+  try {
+    await own.ask("PUT", "/v1/templates/letter", { ...letter("Good evening"), attachments: [{ name: "list.txt", content: Buffer.from("one, two").toString("base64") }] });
+    const visitor = await Visitor.start(browser, own);
+    const { page } = visitor;
+    await visitor.signIn(own.key);
+    await visitor.open("template?name=letter&service=news");
+    await page.getByLabel("Data of the event (JSON)").fill(JSON.stringify({ title: "{{ 7 | times: 6 }} & more" }));
+    await page.getByRole("button", { name: "Use these data" }).click();
+    await page.locator(".subject", { hasText: "& more" }).waitFor();
+    await page.getByLabel("Your address").fill("me@example.org");
+    await page.getByRole("button", { name: "Send the preview" }).click();
+    await page.getByRole("status").filter({ hasText: "sent to me@example.org" }).first().waitFor();
+    const captured = async () => (await own.ask("GET", "/v1/captured")).captured;
+    await eventually("it is captured", async () => (await captured()).length === 1);
+    const [message] = await captured();
+    assert.equal(message.to, "me@example.org");
+    assert.equal(message.subject, "{{ 7 | times: 6 }} & more");
+    const content = await own.ask("GET", `/v1/captured/${message.id}`);
+    assert.match(content.text, /Good evening/);
+    assert.deepEqual(content.attachments.map((one: any) => one.name), ["list.txt"]);
+    await visitor.open("captured?service=news");
+    await page.getByRole("button", { name: "Delete all" }).click();
+    const dialog = page.getByRole("dialog");
+    assert.match(await dialog.innerText(), /cannot be undone/);
+    await visitor.accessible("question about captured messages");
+    await dialog.getByRole("button", { name: "Delete all" }).click();
+    await page.getByText("Nothing was captured").or(page.locator(".empty")).first().waitFor();
+    assert.deepEqual(await captured(), []);
+    await visitor.check();
+    await visitor.close();
+  } finally {
+    await own.stop();
+  }
+});

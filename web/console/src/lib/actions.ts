@@ -84,6 +84,17 @@ export function confirmDeleteCaptured(message: CapturedMessage, after: () => voi
   });
 }
 
+export function confirmClearCaptured(after: () => void): void {
+  const { service } = session;
+  dialog.confirm({
+    title: t("captured.clear.title"), text: t("captured.clear.text", { service: service || t("service.all") }), action: t("captured.clear"), isDangerous: true, done: t("captured.cleared"),
+    run: async () => {
+      await ask("/v1/captured", { method: "DELETE", service });
+      after();
+    },
+  });
+}
+
 export function confirmErase(person: Subscriber, after: () => void): void {
   const name = person.addresses[0]?.address ?? person.id;
   dialog.confirm({

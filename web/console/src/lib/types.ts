@@ -310,6 +310,7 @@ export interface Template {
   html?: string;
   markdown?: string;
   json?: string;
+  locales?: Record<string, unknown>;
 }
 
 export interface AuditEntry {
@@ -517,8 +518,20 @@ export interface SendRow {
 
 export interface Preview {
   template: string;
-  to: string;
+  to?: string;
   subject: string;
   text?: string;
   html?: string;
+  raw: string;
+  attachments?: { name: string; type: string; cid?: string; sha256: string }[];
+  data?: unknown;
+}
+
+export interface TemplateDiff {
+  parts: { part: string; diff: string }[];
+}
+
+export interface Lint {
+  findings: { rule: string; pointer: string; line: number; column: number; message: string; hint: string }[];
+  more?: number;
 }
