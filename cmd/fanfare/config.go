@@ -3,11 +3,14 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+	"fanfare.dev/fanfare/internal/cli/terminal"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/signin/oidc"
 )
@@ -52,6 +55,47 @@ func (c *cli) configCommand() *cobra.Command {
 		fmt.Fprintln(c.out, "the configuration is valid")
 		return nil
 	}
-	command.AddCommand(check)
+	command.AddCommand(check, c.configShow())
+	return command
+}
+
+func (c *cli) configShow() *cobra.Command {
+	var changed bool
+	command := &cobra.Command{
+		Use: "show", Short: "Show the settings of the running server",
+		Long: `Show the settings of the running server, and where each value comes from. A secret is
+shown as "(set)". The command needs an operator key, such as the one in admin.key.`,
+		Example: `  fanfare config show
+  fanfare config show --changed`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			all, err := api.Settings(command.Context())
+			if err != nil {
+				return err
+			}
+			if changed {
+				all = slices.DeleteFunc(all, func(s client.Setting) bool { return s.From == "default" })
+			}
+			if c.json {
+				return c.printJSON(append([]client.Setting{}, all...))
+			}
+			table := c.newTable()
+			fmt.Fprintln(table, "KEY\tVALUE\tFROM")
+			for _, s := range all {
+				value := s.Value
+				if s.Secret {
+					value = "(set)"
+				}
+				fmt.Fprintf(table, "%s\t%s\t%s\n", s.Key, terminal.Short(value), orElse(s.Where, s.From))
+			}
+			table.Flush()
+			return nil
+		},
+	}
+	command.Flags().BoolVar(&changed, "changed", false, "only settings that are not at their defaults")
 	return command
 }

@@ -21,7 +21,7 @@ import (
 func onWhat() map[string]target {
 	all := map[string]target{}
 	for of, commands := range map[target]string{
-		onServer: "agent list; apply; approve; audit; backup; cancel; channel delete; channel get; channel list; channel put; delivery get; destinations list; destinations resume;" +
+		onServer: "agent list; apply; approve; audit; backup; cancel; channel delete; channel get; channel list; channel put; config show; delivery get; destinations list; destinations resume;" +
 			"dkim rotate; event get; event list; expire; explain; export subscribers; export subscriptions; import subscribers; import subscriptions; key create; key list;" +
 			"key revoke; key rotate; mailbox alias add; mailbox alias list; mailbox alias remove; mailbox create; mailbox disable; mailbox dns; mailbox enable; mailbox export; mailbox import; mailbox list; mailbox password create; mailbox password list; mailbox password revoke; mailbox quota; mailbox reindex; mailbox remove; mailbox show; match; message get; message list; migrate; nodes; parked drop; parked list; parked retry; pause; preview; publish; rate broadcast; rate channel; recall;" +
 			"relay drain; relay list; relay restore; report conditions; resume; rule delete; rule get; rule list; rule put; secret; send; session close; session get; session list; session open; session responses; session send; session trace; sends approve; sends cancel; sends change; sends create; sends delete; sends errors; sends list; sends pause; sends preview; sends report; sends resume; sends rows; sends show; sends submit; sends upload; service delete; service get;" +

@@ -109,7 +109,8 @@ type Config struct {
 	AccessLog string `koanf:"access_log" default:"errors" doc:"Which requests are logged: off, errors (status 400 and above) or all, which is slow at thousands of requests per second. The log never contains paths, queries or keys."`
 	LogFormat string `koanf:"log_format" default:"text" doc:"Format of the log on standard error: text or json."`
 
-	clusterKey string // the first line of cluster_key_file
+	clusterKey string            // the first line of cluster_key_file
+	origins    map[string]origin // of the values by key; nil if the program set them
 }
 
 // SQLite reports whether all data is in the data directory.

@@ -16,6 +16,7 @@ type field struct {
 	doc     string
 	typ     reflect.Type
 	boolean bool
+	index   []int // in Config
 }
 
 func (f field) flag() string { return strings.ReplaceAll(f.key, "_", "-") }
@@ -55,7 +56,7 @@ func fields() []field {
 		}
 		list = append(list, field{
 			key: f.Tag.Get("koanf"), preset: f.Tag.Get("default"), doc: f.Tag.Get("doc"),
-			typ: f.Type, boolean: f.Type.Kind() == reflect.Bool,
+			typ: f.Type, boolean: f.Type.Kind() == reflect.Bool, index: f.Index,
 		})
 	}
 	return list
@@ -123,7 +124,8 @@ These are the settings of "fanfare serve". Flags take precedence over environmen
 given by --config (or FANFARE_CONFIG). An unknown key in the file is an error, reported with its line. Changes take effect after a restart.
 
 "fanfare config reference" prints all settings as a file that you can start from. "fanfare config check" validates a configuration, and
-"fanfare doctor" also checks its paths, addresses and databases. Topics, templates and channels are not server settings; they are
+"fanfare doctor" also checks its paths, addresses and databases. "fanfare config show", GET /v1/settings and the web console show the
+settings of a running server, and where each value was set, without secrets. Topics, templates and channels are not server settings; they are
 managed with "fanfare apply".
 
 | key | flag, variable | kind | default |

@@ -80,6 +80,7 @@ func load(fs *pflag.FlagSet, lookupEnv func(string) (string, bool), readFile fun
 	if err := c.Validate(); err != nil {
 		return Config{}, located(err, origins)
 	}
+	c.origins = origins
 	return c, nil
 }
 

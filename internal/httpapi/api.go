@@ -93,6 +93,7 @@ func New(parts Dependencies) *API {
 	a.destinationRoutes()
 	a.parkingRoutes()
 	a.taskRoutes()
+	a.settingRoutes()
 	a.backupRoutes()
 	a.moveRoutes()
 	a.nodeRoutes()

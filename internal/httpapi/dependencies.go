@@ -56,6 +56,7 @@ type Dependencies struct {
 	Destinations      Destinations
 	Parking           Parking
 	Tasks             Tasks
+	Settings          []wire.Setting
 	Messages          Messages
 	Sends             Sends
 	Audit             Audit

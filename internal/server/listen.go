@@ -187,10 +187,19 @@ func (c *components) parts(traces *report.Traces, reports *status.Reporter) http
 		Intake:      c.ingester, Reports: reports, Rates: rates.Reader{Store: c.control}, Captured: captured.New(captured.Options{Folder: c.capture.Folder(), Channels: c.registry.Channels}), Switches: c.switches, Recalls: &control.Recalls{Switches: c.switches, Mailboxes: c.mailboxes}, Destinations: &channels.Destinations{Channels: c.channels, Store: c.store, Hasten: c.due.Load}, Audit: c.registry,
 		Receipts: feedback.NewReceipts(feedback.ReceiptOptions{Registry: c.registry, Handler: c.feedback, Clock: c.clock, Logger: c.log}),
 		Backups:  &backup.Server{Dir: c.dir, DB: c.db, Bus: c.bus, Version: c.version, Clock: c.clock, Exclusive: c.exclusive},
+		Settings: c.settings(),
 		Ready:    c.ready, Metrics: reports.Metrics(), MetricsOpen: c.config.MetricsOpen,
 		Limits: limits.Limits{Requests: c.config.MaxRequests, RequestsPerKey: c.config.MaxRequestsPerKey, RatePerSecond: c.config.RateLimit, Burst: c.config.RateBurst}, Origins: c.config.CORSOrigins, Proxies: c.config.Proxies(), AccessLog: c.config.AccessLog,
 		PublicURL: c.publicURL(), Version: c.version, Now: c.clock.Now, Log: c.log,
 	}
+}
+
+// settings returns the settings of this server for operators.
+func (c *components) settings() (list []wire.Setting) {
+	for _, s := range c.config.Settings() {
+		list = append(list, wire.Setting{Key: s.Key, Value: s.Value, Default: s.Default, From: s.From, Where: s.Where, Kind: s.Kind, Documentation: s.Doc, Secret: s.IsSecret, Set: s.IsSet})
+	}
+	return list
 }
 
 // mailboxOwner returns the subscriber of a service with an address.

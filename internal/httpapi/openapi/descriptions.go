@@ -52,6 +52,8 @@ func schemaDescriptions() map[string]string {
 		"ConditionResult": "Whether an event meets a condition, and why.",
 		"Approve":         "A broadcast that waits for approval.",
 		"Task":            "An action on all objects that match a filter, and its progress.",
+		"Settings":        "The settings of the server.",
+		"Setting":         "A setting of the server with its value.",
 		"TaskFilter":      "The objects of a task. Absent members select all.",
 		"TaskPage":        "A page of tasks, the newest first.",
 		"TaskRequest":     "A task to start.",

@@ -108,6 +108,10 @@ templates:
 		{operation: "report-send", parameter: with("id", "snd-k3j5h2m7q4r6"), status: 200},
 		{operation: "delete-send", parameter: with("id", "snd-k3j5h2m7q4r6"), status: 204},
 
+		{operation: "start-task", mediaType: jsonType, status: 201, body: `{"action":"remove-suppressions","filter":{"reason":"soft_bounces"},"reason":"the mail servers work again"}`},
+		{operation: "list-tasks", status: 200},
+		{operation: "get-task", parameter: with("id", "tsk-644a4e2bc8f10"), status: 200},
+		{operation: "cancel-task", parameter: with("id", "tsk-none"), status: 404},
 		{operation: "create-key", mediaType: jsonType, status: 201, body: `{"service":"ops","name":"the monitor","scopes":["publish"]}`},
 		{operation: "list-sign-ins", status: 200},
 		{operation: "end-sign-in", parameter: with("id", "sin-k3j5h2m7q4r6"), status: 404},
@@ -225,10 +229,7 @@ templates:
 		{operation: "retry-parked", parameter: with("id", "prk-20261120-1"), status: 404},
 		{operation: "drop-parked", parameter: with("id", "prk-20261120-1"), status: 404},
 
-		{operation: "start-task", mediaType: jsonType, status: 201, body: `{"action":"remove-suppressions","filter":{"reason":"soft_bounces"},"reason":"the mail servers work again"}`},
-		{operation: "list-tasks", status: 200},
-		{operation: "get-task", parameter: with("id", "tsk-644a4e2bc8f10"), status: 200},
-		{operation: "cancel-task", parameter: with("id", "tsk-1"), status: 404},
+		{operation: "list-settings", status: 200},
 
 		{operation: "list-captured", parameter: with("channel", "archive", "subject", "load"), status: 200},
 		{operation: "get-captured", parameter: with("id", "dlv-20261120-40041-17"), status: 404},

@@ -22,6 +22,7 @@ var methods = map[string]string{
 	"create-send": "CreateSend", "list-sends": "Sends", "get-send": "ListSend", "change-send": "ChangeSend", "delete-send": "DeleteSend", "put-recipients": "UploadRecipients", "list-recipients": "SendRows", "list-send-errors": "SendErrors", "preview-recipient": "PreviewRow",
 	"create-send": "CreateSend", "list-sends": "Sends", "get-send": "ListSend", "change-send": "ChangeSend", "delete-send": "DeleteSend", "put-recipients": "UploadRecipients", "list-recipients": "SendRows", "list-send-errors": "SendErrors", "preview-recipient": "PreviewRow", "show-recipient-html": "RowHTML",
 	"submit-send": "SubmitSend", "approve-send": "ApproveSend", "pause-send": "PauseSend", "resume-send": "ResumeSend", "cancel-send": "CancelSend", "report-send": "SendReport",
+	"list-settings": "Settings", "start-task": "StartTask", "list-tasks": "Tasks", "get-task": "Task", "cancel-task": "CancelTask",
 	"list-subscribers": "Subscribers", "create-subscriber": "PutSubscriber", "put-subscriber": "PutSubscriber", "get-subscriber": "Subscriber", "patch-subscriber": "PatchSubscriber",
 	"delete-subscriber": "DeleteSubscriber", "erase-subscriber": "EraseSubscriber", "export-subscriber": "ExportSubscriber", "merge-subscriber": "MergeSubscriber",
 	"sign-up": "SignUp", "list-consents": "Consents",

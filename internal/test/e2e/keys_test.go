@@ -60,6 +60,7 @@ func TestKeysReachOnlyWhatIsTheirs(t *testing.T) {
 		{"POST", "/v1/parked/prk-20261120-1/retry", "", "", []int{404}},
 		{"DELETE", "/v1/parked/prk-20261120-1", "", "", []int{404}},
 		{"POST", "/v1/tasks?service=news", plain, `{"action":"end-subscriptions"}`, []int{403}},
+		{"GET", "/v1/settings", "", "", []int{403}},
 		{"GET", "/v1/tasks", "", "", []int{200}}, // which is empty,
 		{"GET", "/v1/tasks/tsk-1", "", "", []int{404}},
 	}

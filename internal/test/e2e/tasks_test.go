@@ -103,12 +103,12 @@ func TestATaskOfAServiceTouchesNoOther(t *testing.T) {
 	for _, c := range []*caller{s.http, &other} {
 		c.must(200, "POST", "/v1/suppression-list?quiet=true", lines, `{"address":"a@example.org"}`+"\n"+`{"address":"b@example.org","reason":"complaint"}`+"\n")
 	}
-	key := strings.TrimSpace(s.mustRun("", "key", "create", "--service", "news", "--name", "desk", "--scope", "subscribe"))
-	desk := s.http.with(key)
-	desk.must(403, "POST", "/v1/tasks", plain, `{"action":"retry-parked"}`)
-	desk.must(403, "POST", "/v1/tasks", plain, `{"action":"remove-suppressions","filter":{"all_services":true}}`)
-	started := into[taskSeen](t, desk.must(201, "POST", "/v1/tasks", plain, `{"action":"remove-suppressions","filter":{"reason":"imported"}}`))
-	if task := desk.ended(started.ID); task.State != "completed" || task.Done != 1 || task.Service != "news" {
+	key := strings.TrimSpace(s.mustRun("", "key", "create", "--service", "news", "--name", "editor", "--scope", "subscribe"))
+	editor := s.http.with(key)
+	editor.must(403, "POST", "/v1/tasks", plain, `{"action":"retry-parked"}`)
+	editor.must(403, "POST", "/v1/tasks", plain, `{"action":"remove-suppressions","filter":{"all_services":true}}`)
+	started := into[taskSeen](t, editor.must(201, "POST", "/v1/tasks", plain, `{"action":"remove-suppressions","filter":{"reason":"imported"}}`))
+	if task := editor.ended(started.ID); task.State != "completed" || task.Done != 1 || task.Service != "news" {
 		t.Errorf("the task is %+v", task)
 	}
 	left := func(c *caller) int {
