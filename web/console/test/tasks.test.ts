@@ -306,3 +306,29 @@ test("a preview is sent to the address that the person types, and all captured m
     await own.stop();
   }
 });
+
+test("an operator sees the settings of the server and of a service, without secrets", async () => {
+  const visitor = await visit();
+  const { page } = visitor;
+  await visitor.open("settings");
+  const { settings } = await server.ask("GET", "/v1/settings", undefined, "");
+  assert.equal(await page.locator("tbody tr").count(), settings.length);
+  await page.getByLabel("Name or text").fill("durability");
+  const row = page.getByRole("row").filter({ has: page.locator("code", { hasText: /^durability$/ }) });
+  await row.getByText("relaxed", { exact: true }).waitFor();
+  await row.getByText("--durability").waitFor();
+  await page.getByLabel("Name or text").fill("");
+  await page.getByLabel("Set by").selectOption("changed");
+  await eventually("only those that are set remain", async () => (await page.locator("tbody tr").count()) === settings.filter((one: any) => one.from !== "default").length);
+  await visitor.open("services");
+  await page.getByRole("link", { name: "weather" }).first().click();
+  await page.getByRole("heading", { name: "weather" }).waitFor();
+  await visitor.check();
+  await visitor.close();
+  const admin = await visit(await server.createKey("admin of one service", ["admin"]));
+  assert.equal(await admin.page.getByRole("link", { name: "Settings", exact: true }).count(), 0);
+  await admin.check();
+  await admin.close();
+  await looks("settings", "settings");
+  await looks("service", "service?name=news&service=news");
+});

@@ -23,6 +23,9 @@ import SendPage from "../pages/Send.svelte";
 import Sends from "../pages/Sends.svelte";
 import SessionPage from "../pages/Session.svelte";
 import Sessions from "../pages/Sessions.svelte";
+import ServicePage from "../pages/Service.svelte";
+import Services from "../pages/Services.svelte";
+import Settings from "../pages/Settings.svelte";
 import SubscriptionPage from "../pages/Subscription.svelte";
 import Subscriptions from "../pages/Subscriptions.svelte";
 import Suppressions from "../pages/Suppressions.svelte";
@@ -79,6 +82,9 @@ export const pages: Page[] = [
   { name: "topic", title: "page.topic", component: TopicPage, scopes: ["read"], one: "name", oneService: true, under: "topics" },
   { name: "templates", title: "page.templates", component: Templates, scopes: ["read"], key: "m", oneService: true },
   { name: "template", title: "page.template", component: TemplatePage, scopes: ["read"], one: "name", oneService: true, under: "templates" },
+  { name: "services", title: "page.services", component: Services, scopes: ["read"], key: "v" },
+  { name: "service", title: "page.service", component: ServicePage, scopes: ["read"], one: "name", under: "services" },
+  { name: "settings", title: "page.settings", component: Settings, scopes: [], key: "f", route: "/v1/settings" },
   { name: "audit", title: "page.audit", component: Audit, scopes: [], key: "a" },
   { name: "keys", title: "page.keys", component: Keys, scopes: [], key: "y" },
 ];

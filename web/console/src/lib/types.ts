@@ -535,3 +535,22 @@ export interface Lint {
   findings: { rule: string; pointer: string; line: number; column: number; message: string; hint: string }[];
   more?: number;
 }
+
+export interface Setting {
+  key: string;
+  value: string;
+  default?: string;
+  from: "default" | "file" | "environment" | "flag" | "program";
+  where?: string;
+  kind: string;
+  documentation: string;
+  secret?: boolean;
+  set: boolean;
+}
+
+export interface Service {
+  name: string;
+  title?: string;
+  rate?: string;
+  hold_above?: number;
+}
