@@ -12,6 +12,7 @@ import (
 // An AuditQuery selects entries of the audit log. All fields may be zero.
 type AuditQuery struct {
 	Key, Action, Kind, Name string
+	Person                  string // of OpenID Connect: KeyName of an entry without a key
 	Since, Until            time.Time
 	Cursor                  string // Next of the previous page
 	Limit                   int    // 1 to 1000; 0 is 100
@@ -27,6 +28,7 @@ func (c *Client) Audit(ctx context.Context, q AuditQuery) (AuditPage, error) {
 		}
 	}
 	set("key", q.Key)
+	set("person", q.Person)
 	set("action", q.Action)
 	set("kind", q.Kind)
 	set("name", q.Name)

@@ -46,6 +46,7 @@ contains ids, but no addresses or secrets.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&q.Key, "by", "", "show only changes made with this key, for example key-7")
+	flags.StringVar(&q.Person, "person", "", "show only changes by this person of OpenID Connect, named as in key_name of the output of --json")
 	flags.StringVar(&q.Action, "action", "", "show only this action, for example delete")
 	flags.StringVar(&q.Kind, "kind", "", "show only changes to this kind of object, for example topic")
 	flags.StringVar(&q.Name, "name", "", "show only changes to the object with this name or id")

@@ -34,6 +34,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/listener"
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/progress"
+	"fanfare.dev/fanfare/internal/signin/oidc"
 	"fanfare.dev/fanfare/internal/store/database"
 )
 
@@ -54,9 +55,10 @@ type Options struct {
 
 // Server is a running server.
 type Server struct {
-	config config.Config
-	log    *slog.Logger
-	clock  clock.Clock
+	config  config.Config
+	issuers *oidc.Settings // of OpenID Connect
+	log     *slog.Logger
+	clock   clock.Clock
 
 	progress progress.Reporter
 	outage   *database.Outage // outage of the database; nil before it is open
@@ -75,7 +77,7 @@ type Server struct {
 
 // Start starts a server, and returns when the API is ready.
 func Start(ctx context.Context, c config.Config, o Options) (*Server, error) {
-	s := &Server{config: c, log: o.Logger, clock: clock.System{}, stopping: make(chan struct{})}
+	s := &Server{config: c, issuers: &oidc.Settings{}, log: o.Logger, clock: clock.System{}, stopping: make(chan struct{})}
 	if err := s.start(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
@@ -111,11 +113,22 @@ func (s *Server) Stop() error {
 // WriteOpenAPI writes the description of the API without starting a server.
 func WriteOpenAPI(w io.Writer, version string) error { return httpapi.WriteOpenAPI(w, version) }
 
+// readIssuers reads the file with the issuers of OpenID Connect, if there is one.
+func (s *Server) readIssuers() (err error) {
+	if s.config.OIDC != "" {
+		s.issuers, err = oidc.ReadFile(s.config.OIDC, oidc.Sources{ReadFile: os.ReadFile, LookupEnv: os.LookupEnv})
+	}
+	return err
+}
+
 // start locks the data directory, binds the address of the API, and starts all components. Until they have started, the
 // API responds that the server is starting.
 func (s *Server) start(ctx context.Context, o Options) error {
 	started := s.clock.Now()
 	dir := s.config.DataDir
+	if err := s.readIssuers(); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return datadir.Unusable(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"time"
 
@@ -231,12 +230,8 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	issuers, err := readIssuers(c.config.OIDC)
-	if err != nil {
-		return err
-	}
 	c.registry, err = registry.Open(ctx, registry.Options{
-		Issuers: issuers.URLs(),
+		Issuers: c.issuers.URLs(),
 		Store:   c.control, Conditions: c.conditions(), ParseAddress: address.Parse, ParseURL: address.ParseURL,
 		CheckKey: c.capture.CheckKey, CompileTemplate: preview.CompileTemplate(int(c.config.MaxAttachments)), DryRunTemplate: preview.DryRunTemplate, DryRunDigest: preview.DryRunDigest, Files: filetype.Policy(c.config.AllowAttachments),
 		WaitInFlight: c.awaitEnded, Now: c.clock.Now, SuppressionKey: c.keys.Suppression.Bytes, Progress: c.progress.Begin("load subscriptions", 0),
@@ -246,12 +241,12 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 		return err
 	}
 	c.onStopDo(c.registry.Close)
-	roles := signin.NewRoles(issuers.URLs(), issuers.Roles, c.registry.Snapshot)
+	roles := signin.NewRoles(c.issuers.URLs(), c.issuers.Roles, c.registry.Snapshot)
 	if c.signIns, err = signin.Open(ctx, c.control, c.registry, roles, c.clock, c.log); err != nil {
 		return err
 	}
-	if len(issuers.Issuers) > 0 {
-		c.oidc = oidc.New(oidc.Options{Issuers: issuers.Issuers, Claims: roles.Claims, Clock: c.clock})
+	if len(c.issuers.Issuers) > 0 {
+		c.oidc = oidc.New(oidc.Options{Issuers: c.issuers.Issuers, Claims: roles.Claims, Clock: c.clock})
 	}
 	c.background(c.signIns.Run)
 	knowsKey := func(secret string) bool {
@@ -276,14 +271,6 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 		return nil // another node has its file
 	}
 	return adminkey.Ensure(ctx, c.dir, c.registry)
-}
-
-// readIssuers reads the file with the issuers of OpenID Connect, if there is one.
-func readIssuers(path string) (*oidc.Settings, error) {
-	if path == "" {
-		return &oidc.Settings{}, nil
-	}
-	return oidc.ReadFile(path, oidc.Sources{ReadFile: os.ReadFile, LookupEnv: os.LookupEnv})
 }
 
 // conditions returns the matching index that the registry changes. In a cluster, it also changes the copies on other nodes.

@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -246,7 +247,7 @@ func (c *Client) identify(ctx context.Context, f *flow, found *discovered, code 
 		return signin.Person{}, refused(Rejected, errors.New("the nonce of the ID token is wrong"))
 	case party != "" && party != config.ClientID, party == "" && len(id.Audience) > 1:
 		return signin.Person{}, refused(Rejected, fmt.Errorf("the ID token is for the client %q", party))
-	case id.Subject == "" || len(id.Subject) > maxSubjectBytes:
+	case id.Subject == "" || len(id.Subject) > maxSubjectBytes || strings.ContainsFunc(id.Subject, func(r rune) bool { return r < ' ' || r > '~' }):
 		return signin.Person{}, refused(Rejected, errors.New("the ID token has no valid subject"))
 	}
 	names := &f.issuer.Claims

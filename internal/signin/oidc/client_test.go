@@ -140,6 +140,7 @@ func TestTokensThatAreNotForThisSignInAreRejected(t *testing.T) {
 		"another issuer":           func(s *issuer.State) { s.Token = map[string]any{"iss": other.URL} },
 		"no subject":               func(s *issuer.State) { s.Token = map[string]any{"sub": nil} },
 		"a very long subject":      func(s *issuer.State) { s.Token = map[string]any{"sub": strings.Repeat("s", 300)} },
+		"a subject of two lines":   func(s *issuer.State) { s.Token = map[string]any{"sub": "a\nb"} },
 		"alg none": func(s *issuer.State) {
 			s.Header = map[string]any{"alg": "none"}
 			s.Sign = func(string) []byte { return nil }

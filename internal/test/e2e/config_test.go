@@ -19,6 +19,10 @@ func TestUnusableConfigurationIsRefusedAtItsPlace(t *testing.T) {
 		}
 		return path
 	}
+	issuers := filepath.Join(dir, "oidc.yaml")
+	if err := os.WriteFile(issuers, []byte("issuers:\n- {id: staff, name: Staff, issuer: \"http://login.example.org\", client_id: fanfare}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		name, file string
 		env, args  []string
@@ -34,6 +38,8 @@ func TestUnusableConfigurationIsRefusedAtItsPlace(t *testing.T) {
 		{"wrong value of a flag", "", nil, []string{"--drain-timeout", "-1s"}, []string{"--drain-timeout"}},
 		{"unknown flag", "", nil, []string{"--log-lvel", "info"}, []string{"--log-lvel"}},
 		{"password in the file", "nats: nats://user:secret@nats.example.org:4222\n", nil, nil, []string{"line 1", "FANFARE_NATS"}},
+		{"missing file of issuers", "", nil, []string{"--oidc", filepath.Join(dir, "none.yaml")}, []string{"none.yaml", "oidc"}},
+		{"wrong file of issuers", "", nil, []string{"--oidc", issuers}, []string{"oidc.yaml", "line 2", "/issuers/0/issuer", "https://"}},
 		{"missing file", "", nil, []string{"--config", filepath.Join(dir, "none.yaml")}, []string{"none.yaml"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -131,7 +131,9 @@ func TestAViewerChangesNothing(t *testing.T) {
 func TestRolesOfPeopleFollowTheConfiguration(t *testing.T) {
 	t.Parallel()
 	i := issuer.Start(t)
+	i.Change(func(state *issuer.State) { state.Down = true }) // the server starts without it
 	s, _ := newsroom(t, sink.Config{}, "", issuerFile(t, i)...)
+	i.Change(func(state *issuer.State) { state.Down = false })
 	s.http.must(200, "POST", "/v1/apply?service=games", yaml, "service: games\n", "X-Fanfare-Service", "games")
 	s.grant(i, "news", map[string]string{"editors": "admin"})
 	s.grant(i, "games", map[string]string{"editors": "viewer"})
