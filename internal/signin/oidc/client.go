@@ -205,7 +205,7 @@ func (c *Client) Finish(ctx context.Context, browser string, reply url.Values) (
 	}
 	// A reply of another issuer (RFC 9207) could not be told from one of this issuer by the state alone.
 	if iss := reply.Get("iss"); iss != f.issuer.URL && (iss != "" || found.StatesIssuer) {
-		return result, refused(Rejected, fmt.Errorf("the reply is of the issuer %q, not of %q", iss, f.issuer.URL))
+		return result, refused(Rejected, fmt.Errorf("the reply is of the issuer %.200q, not of %q", iss, f.issuer.URL))
 	}
 	switch code := reply.Get("error"); {
 	case code == "access_denied":
@@ -213,7 +213,7 @@ func (c *Client) Finish(ctx context.Context, browser string, reply url.Values) (
 	case code == "server_error" || code == "temporarily_unavailable":
 		return result, refused(Unavailable, fmt.Errorf("the issuer replied %q", code))
 	case code != "":
-		return result, refused(Rejected, fmt.Errorf("the issuer replied with the error %q", code))
+		return result, refused(Rejected, fmt.Errorf("the issuer replied with the error %.200q", code))
 	case reply.Get("code") == "":
 		return result, refused(Rejected, errors.New("the reply has no code"))
 	}
@@ -229,7 +229,7 @@ func (c *Client) identify(ctx context.Context, f *flow, found *discovered, code 
 	token, err := config.Exchange(ctx, code, oauth2.VerifierOption(f.verifier))
 	if err != nil {
 		if answer, ok := errors.AsType[*oauth2.RetrieveError](err); ok && answer.Response.StatusCode < http.StatusInternalServerError {
-			return signin.Person{}, refused(Rejected, fmt.Errorf("the issuer refuses the code: status %d, error %q", answer.Response.StatusCode, answer.ErrorCode)) // the body may contain a token
+			return signin.Person{}, refused(Rejected, fmt.Errorf("the issuer refuses the code: status %d, error %.200q", answer.Response.StatusCode, answer.ErrorCode)) // the body may contain a token
 		}
 		return signin.Person{}, refused(Unavailable, fmt.Errorf("the code cannot be exchanged: %w", withoutBody(err)))
 	}
@@ -246,7 +246,7 @@ func (c *Client) identify(ctx context.Context, f *flow, found *discovered, code 
 	case subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(f.nonce)) != 1:
 		return signin.Person{}, refused(Rejected, errors.New("the nonce of the ID token is wrong"))
 	case party != "" && party != config.ClientID, party == "" && len(id.Audience) > 1:
-		return signin.Person{}, refused(Rejected, fmt.Errorf("the ID token is for the client %q", party))
+		return signin.Person{}, refused(Rejected, fmt.Errorf("the ID token is for the client %.200q", party))
 	case id.Subject == "" || len(id.Subject) > maxSubjectBytes || strings.ContainsFunc(id.Subject, func(r rune) bool { return r < ' ' || r > '~' }):
 		return signin.Person{}, refused(Rejected, errors.New("the ID token has no valid subject"))
 	}

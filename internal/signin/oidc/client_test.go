@@ -304,6 +304,15 @@ func TestDiscoveryIsLimited(t *testing.T) {
 	}
 }
 
+func TestRepliesOfTheTokenEndpointAreLimited(t *testing.T) {
+	w := start(t)
+	begun := w.begin()
+	reply := w.reply(begun)
+	w.issuer.Change(func(s *issuer.State) { s.Endless = true })
+	_, err := w.Finish(t.Context(), begun.Browser, reply)
+	w.mustRefuse("an endless reply", err, oidc.Unavailable)
+}
+
 func TestABeginDoesNotWaitForABrowserThatLeft(t *testing.T) {
 	w := start(t)
 	ctx, cancel := context.WithCancel(t.Context())
