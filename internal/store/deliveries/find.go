@@ -22,8 +22,13 @@ type indexed struct {
 
 // FindEvent returns the newest event of a day whose CloudEvent has the id, or 0 if there is none.
 func (s *Store) FindEvent(ctx context.Context, of fanfare.Day, service, id string) (fanfare.EventSeq, error) {
-	found, err := s.lookUp(ctx, of, historyEventIDs, textKey(service, id), func(p *indexed) bool { return p.Service == service && p.Event.ID == id })
+	found, err := s.FindEvents(ctx, of, service, id)
 	return append(found, 0)[0], err
+}
+
+// FindEvents returns the events of a day whose CloudEvent has the id, newest first. Their sources can be different.
+func (s *Store) FindEvents(ctx context.Context, of fanfare.Day, service, id string) ([]fanfare.EventSeq, error) {
+	return s.lookUp(ctx, of, historyEventIDs, textKey(service, id), func(p *indexed) bool { return p.Service == service && p.Event.ID == id })
 }
 
 // FindReference returns the direct sends of a day that have a reference, newest

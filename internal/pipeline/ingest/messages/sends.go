@@ -301,7 +301,7 @@ func (m *Messages) findPart(ctx context.Context, posted *fanfare.AcceptedEvent, 
 	err = m.options.Replay(ctx, begun, func(seq uint64, _ time.Time, group []byte) error {
 		events, err := eventgroup.Decode(group, seq)
 		for _, e := range events {
-			if e.Service == posted.Service && e.Event.Source == sendSource && e.Event.ID == posted.Event.ID && !found {
+			if e.Service == posted.Service && e.Event.Source == sendSource && e.Direct != nil && e.Event.ID == posted.Event.ID && !found {
 				ref, found = e.Ref(), true
 			}
 		}
@@ -318,23 +318,22 @@ func (m *Messages) findPart(ctx context.Context, posted *fanfare.AcceptedEvent, 
 		if day < fanfare.DayOf(begun) {
 			continue
 		}
-		seq, err := m.options.Store.FindEvent(ctx, day, posted.Service, posted.Event.ID)
+		same, err := m.options.Store.FindEvents(ctx, day, posted.Service, posted.Event.ID)
 		if fanfare.CodeOf(err) == fanfare.NotFound && err != nil { // the day was removed in the meantime
 			continue
 		}
 		if err != nil {
 			return ref, false, err
 		}
-		if seq == 0 {
-			continue
-		}
-		ref = fanfare.EventRef{Day: day, Seq: seq}
-		is, err := m.options.Store.Posted(ctx, ref)
-		if err != nil {
-			return ref, false, err
-		}
-		if is.Event.Source == sendSource {
-			return ref, true, nil
+		for _, seq := range same { // a client may have chosen the same id, for another source
+			ref = fanfare.EventRef{Day: day, Seq: seq}
+			is, err := m.options.Store.Posted(ctx, ref)
+			if err != nil {
+				return ref, false, err
+			}
+			if is.Event.Source == sendSource && is.Direct != nil {
+				return ref, true, nil
+			}
 		}
 	}
 	return ref, false, nil
