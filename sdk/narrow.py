@@ -31,6 +31,8 @@ def takes_lines_alone(operation: dict) -> bool:
 
 def narrow_operation(operation: dict) -> None:
     body = operation.get("requestBody", {}).get("content", {})
+    if "text/csv" in body:  # a file: the server takes it as bytes, too
+        body = operation["requestBody"]["content"] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
     if len(body) > 1 and "application/json" in body:
         operation["requestBody"]["content"] = {"application/json": body["application/json"]}
         # The summary of a bulk body is asked for by quiet.

@@ -336,7 +336,7 @@ func (r *idleReader) Read(b []byte) (int, error) {
 }
 
 func (a *API) uploadRecipients(x *responseWriter, r *http.Request, c caller) error {
-	if mt := httpio.MediaType(r.Header); mt != csvType && mt != "" {
+	if mt := httpio.MediaType(r.Header); mt != csvType && mt != "" && mt != "application/octet-stream" { // which generated clients send
 		return httpio.UnknownType(mt, csvType)
 	}
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
