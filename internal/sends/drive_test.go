@@ -32,6 +32,8 @@ type world struct {
 	open   map[string]bool // broadcasts that are not completed
 	steps  []string        // pauses and cancellations
 	moved  chan struct{}   // closed at the next call
+
+	restored bool // from a backup
 }
 
 const week = 7 * day
@@ -145,7 +147,7 @@ func (w *world) start() (stop func()) {
 	var err error
 	w.sends, err = Open(w.t.Context(), Options{Store: w.store, Messages: w, Traces: w, Switches: w, NeedsApproval: func(string) bool { return true },
 		Channel:  func(string, string) (*catalog.Channel, bool) { return nil, false },
-		Estimate: func(uint16, int) wire.DryRunChannel { return wire.DryRunChannel{} }, Floor: func() error { return nil },
+		Estimate: func(uint16, int) wire.DryRunChannel { return wire.DryRunChannel{} }, Floor: func() error { return nil }, Restored: w.restored,
 		Accepting: w, Record: week, Keep: week, Clock: w, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		w.t.Fatal(err)
@@ -177,7 +179,7 @@ func (w *world) reaches(state string) (x send) {
 		e.mu.Lock()
 		x, changed := e.send, e.changed
 		e.mu.Unlock()
-		if x.State == state && (state == wire.SendCompleted || x.Settled) {
+		if x.State == state && (x.Settled || x.StartedAt.IsZero() || state == wire.SendCompleted) {
 			return x
 		}
 		select {
@@ -230,6 +232,41 @@ func TestAPartWhoseRecordMayBeGonePausesTheSend(t *testing.T) {
 	w.reaches(wire.SendCompleted)
 	if got, want := w.called(), "1 (begun 08:00, look only): 2, 1 (begun 08:00): 2, 2 (new): 2"; got != want {
 		t.Errorf("after the operator has decided: %s, want %s", got, want)
+	}
+}
+
+func TestARestoreFromABackupPausesWhatMayHaveBeenSent(t *testing.T) {
+	for name, c := range map[string]struct {
+		state string
+		after time.Duration // of the time of the send
+		want  string
+	}{
+		"being sent": {wire.SendSending, 0, wire.SendPaused}, "due since": {wire.SendScheduled, -time.Minute, wire.SendPaused}, "due later": {wire.SendScheduled, time.Hour, wire.SendScheduled}, "a draft": {wire.SendDraft, 0, wire.SendDraft},
+	} {
+		w := newWorld(t)
+		w.restored = true
+		w.put(func(x *send) {
+			x.State, x.SendAt = c.state, w.now.Add(c.after)
+			if c.state != wire.SendSending {
+				x.StartedAt = time.Time{}
+			}
+		})
+		stop := w.start()
+		if x := w.reaches(c.want); c.want == wire.SendPaused && !strings.Contains(x.Reason, "restored from a backup") {
+			t.Errorf("%s: the reason is %q", name, x.Reason)
+		}
+		if calls := w.called(); calls != "" {
+			t.Errorf("%s: sent were %s", name, calls)
+		}
+		stop()
+		w.restored = false
+		w.start()
+		if w.reaches(c.want); c.want == wire.SendPaused {
+			if _, err := w.sends.Resume(t.Context(), catalog.Principal{KeyID: "key-2"}, "news", "snd-a", ""); err != nil {
+				t.Fatal(err)
+			}
+			w.reaches(wire.SendCompleted)
+		}
 	}
 }
 

@@ -74,12 +74,14 @@ type Options struct {
 	NeedsApproval func(service string) bool
 	Channel       func(service, name string) (*catalog.Channel, bool)
 	Estimate      func(channel uint16, messages int) wire.DryRunChannel
-	Floor         func() error                        // returns an error while the disk is too full
-	Accepting     interface{ Enter() (leave func()) } // an erasure waits for messages that are being accepted
-	Record        time.Duration                       // how long events are stored at least
-	Keep          time.Duration                       // how long a send is stored after its end
-	Clock         clock.Clock
-	Logger        *slog.Logger
+	// Restored is set at the first start after a restore from a backup, after which parts may have been sent that the store does not know.
+	Restored  bool
+	Floor     func() error                        // returns an error while the disk is too full
+	Accepting interface{ Enter() (leave func()) } // an erasure waits for messages that are being accepted
+	Record    time.Duration                       // how long events are stored at least
+	Keep      time.Duration                       // how long a send is stored after its end
+	Clock     clock.Clock
+	Logger    *slog.Logger
 }
 
 // Limits of sends.
@@ -182,8 +184,31 @@ func Open(ctx context.Context, o Options) (*Sends, error) {
 			return nil, err
 		}
 		s.byID[e.send.ID] = e
+		if o.Restored && e.send.pauseRestored(o.Clock.Now().UTC()) {
+			record, err := e.send.record()
+			if err == nil {
+				err = o.Store.PutSend(ctx, record, nil)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
 	}
 	return s, nil
+}
+
+// pauseRestored pauses a send that may have been sent after the backup, and reports whether it was one.
+func (x *send) pauseRestored(now time.Time) bool {
+	due := x.State == wire.SendScheduled && !x.SendAt.After(now)
+	if x.State != wire.SendSending && !due {
+		return false
+	}
+	if due {
+		x.StartedAt = now
+	}
+	x.State, x.Settled = wire.SendPaused, false
+	x.Reason = "the server was restored from a backup, and parts of the send may have been sent after it: find out, and then resume the send or cancel it"
+	return true
 }
 
 // tidy deletes the rows of incomplete uploads.

@@ -42,7 +42,7 @@ func (c *components) startMessages(ctx context.Context) (err error) {
 		Estimate: func(channel uint16, messages int) wire.DryRunChannel {
 			return inspect.ChannelRun(c.registry, channel, messages)
 		},
-		Floor: c.disk.Check, Accepting: c.accepting, Record: retention, Keep: retention, Clock: c.clock, Logger: c.log,
+		Restored: c.restored, Floor: c.disk.Check, Accepting: c.accepting, Record: retention, Keep: retention, Clock: c.clock, Logger: c.log,
 	})
 	if err != nil {
 		return fmt.Errorf("sends: %w", err)

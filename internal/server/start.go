@@ -93,6 +93,7 @@ type components struct {
 
 	// openDatabase
 	backupNote *backup.Note // nil if the server was not restored
+	restored   bool         // this is the first start after a restore
 	db         *database.DB
 	store      *deliveries.Store
 	standby    *deliveries.Store // may lag slightly
@@ -173,6 +174,7 @@ func (c *components) openDatabase(ctx context.Context) (err error) {
 	if c.backupNote, err = backup.ReadNote(c.dir); err != nil {
 		return err
 	}
+	c.restored = c.backupNote.New()
 	c.progress.Begin("open the database", 0)
 	if c.db, err = database.OpenUnder(ctx, c.databaseLease(), &c.config, c.version, c.log); err != nil {
 		return err
