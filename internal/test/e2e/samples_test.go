@@ -8,8 +8,7 @@ import (
 )
 
 // madeID is an id that the server makes; the first part says of what.
-var madeID = regexp.MustCompile(`\b(evt|dlv|msg|prk|key|aud|ses|tsk)-[0-9][0-9a-f-]*`)
-var madeID = regexp.MustCompile(`\b((evt|dlv|msg|prk|key|aud|ses)-[0-9][0-9a-f-]*|snd-[a-z2-7]{12}\b)`)
+var madeID = regexp.MustCompile(`\b((evt|dlv|msg|prk|key|aud|ses|tsk)-[0-9][0-9a-f-]*|snd-[a-z2-7]{12}\b)`)
 
 // A cast plays the parts of the ids in the examples: those of the server of the
 // test, the latest of each kind.

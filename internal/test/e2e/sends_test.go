@@ -89,8 +89,8 @@ func inAYear() string { return time.Now().AddDate(1, 0, 0).UTC().Format(time.RFC
 
 func digestOf(s listSend) string { return fmt.Sprintf(`{"digest":%q}`, s.Digest) }
 
-// ended waits until a send has ended.
-func (c *caller) ended(id string) (is listSend) {
+// sendEnded waits until a send has ended.
+func (c *caller) sendEnded(id string) (is listSend) {
 	c.t.Helper()
 	eventuallyWith(c.t, "the end of send "+id, func() bool {
 		is = c.listSend(id)
@@ -154,7 +154,7 @@ func TestASendGoesFromAListToItsRecipients(t *testing.T) {
 	if got := approver.do(id, "approve", digestOf(submitted)); got.ApprovedBy == "" {
 		t.Errorf("approved: %+v", got)
 	}
-	is := writer.ended(id)
+	is := writer.sendEnded(id)
 	if p := is.Progress; is.State != "completed" || p == nil || p.Recipients != 4 || p.Started != 4 || p.Settled != 4 || p.Deliveries[fanfare.Accepted] != 2 || p.Deliveries[fanfare.Suppressed] != 1 || p.Deliveries[fanfare.Failed] != 1 {
 		t.Errorf("the end is %+v, %+v", is, is.Progress)
 	}
@@ -260,7 +260,7 @@ func TestAListWithErrorsReplacesNothing(t *testing.T) {
 	writer.must(409, "GET", "/v1/sends/"+id+"/recipients/3/preview", "", "")
 	submitted := writer.do(id, "submit", "")
 	approver.do(id, "approve", digestOf(submitted))
-	writer.ended(id)
+	writer.sendEnded(id)
 	if wrong := r.wrong("ada@example.org"); wrong != "" {
 		t.Error(wrong)
 	}
@@ -325,7 +325,7 @@ func TestAChangeEndsAnApproval(t *testing.T) {
 		t.Errorf("%d mails without an approval", r.total())
 	}
 	approver.do(id, "approve", digestOf(writer.listSend(id)))
-	writer.ended(id)
+	writer.sendEnded(id)
 	if wrong := r.wrong("b@example.org"); wrong != "" {
 		t.Error(wrong)
 	}
@@ -335,12 +335,12 @@ func TestAChangeEndsAnApproval(t *testing.T) {
 	writer.upload(small, "to,name,city\nc@example.org,A,B\nd@example.org,A,B\n")
 	writer.upload(large, "to,name,city\ne@example.org,A,B\nf@example.org,A,B\ng@example.org,A,B\n")
 	writer.do(small, "submit", "")
-	writer.ended(small)
+	writer.sendEnded(small)
 	if got := writer.do(large, "submit", ""); got.State != "submitted" {
 		t.Errorf("a large one is %+v", got)
 	}
 	approver.do(large, "approve", digestOf(writer.listSend(large)))
-	writer.ended(large)
+	writer.sendEnded(large)
 	if wrong := r.wrong("b@example.org", "c@example.org", "d@example.org", "e@example.org", "f@example.org", "g@example.org"); wrong != "" {
 		t.Error(wrong)
 	}
@@ -360,8 +360,8 @@ func TestAChangeEndsAnApproval(t *testing.T) {
 	s.http.must(200, "PATCH", "/v1/keys/"+own, plain, `{"owner":"trudy@example.org"}`)
 }
 
-// rowsOf returns a list with long rows, so that it has many parts, and its people.
-func rowsOf(n int) (list string, people []string) {
+// longList returns a list with long rows, so that it has many parts, and its people.
+func longList(n int) (list string, people []string) {
 	var b strings.Builder
 	b.WriteString("to,name,city,more\n")
 	long := strings.Repeat("word ", 60)
@@ -375,7 +375,7 @@ func rowsOf(n int) (list string, people []string) {
 func TestASendIsPausedResumedAndCancelled(t *testing.T) {
 	t.Parallel()
 	_, r, writer, approver, id := party(t, sink.Config{}, "rate: unlimited, connections: 2")
-	list, people := rowsOf(5000)
+	list, people := longList(5000)
 	letGo := r.hold(100)
 	writer.upload(id, list)
 	approver.do(id, "approve", digestOf(writer.do(id, "submit", "")))
@@ -395,7 +395,7 @@ func TestASendIsPausedResumedAndCancelled(t *testing.T) {
 	if got := approver.do(id, "cancel", `{"reason":"it was one"}`); got.State != "cancelled" {
 		t.Errorf("cancelled: %+v", got)
 	}
-	is := writer.ended(id)
+	is := writer.sendEnded(id)
 	eventually(t, "the end of its broadcasts", func() bool {
 		is = writer.listSend(id)
 		return is.Progress.Settled == is.Progress.Started
@@ -414,7 +414,7 @@ func TestASendSurvivesKills(t *testing.T) {
 	t.Parallel()
 	const rows, kills, connections = 12000, 5, 2
 	s, r, writer, approver, id := party(t, sink.Config{}, fmt.Sprintf("rate: unlimited, connections: %d", connections))
-	list, people := rowsOf(rows)
+	list, people := longList(rows)
 	writer.upload(id, list)
 	approver.do(id, "approve", digestOf(writer.do(id, "submit", "")))
 	for i := range kills {
@@ -423,7 +423,7 @@ func TestASendSurvivesKills(t *testing.T) {
 		s.start()
 		writer.url, approver.url = s.url, s.url
 	}
-	is := writer.ended(id)
+	is := writer.sendEnded(id)
 	if p := is.Progress; p.Started != rows || p.Settled != rows || p.Deliveries[fanfare.Accepted] != rows {
 		t.Errorf("the progress is %+v", p)
 	}
@@ -504,7 +504,7 @@ func TestErasedPersonIsInNoList(t *testing.T) {
 	}
 	writer.must(200, "PATCH", "/v1/sends/"+id, plain, `{"send_at":null}`)
 	approver.do(id, "approve", digestOf(writer.do(id, "submit", "")))
-	writer.ended(id)
+	writer.sendEnded(id)
 	if wrong := r.wrong("a@example.org"); wrong != "" {
 		t.Error(wrong)
 	}
