@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,6 +23,7 @@ func (c *cli) sinkCommand() *cobra.Command {
 	var behaviours []string
 	var startTLS bool
 	var show int
+	var folder string
 	command := &cobra.Command{
 		Use: "sink", Short: "Run a capture server for mail and webhooks",
 		Long: `Run a mail server that accepts all messages, delivers none, and counts them by event
@@ -30,10 +32,13 @@ accepts webhooks instead of mail; to accept both, also pass --smtp. The recipien
 webhook is its host and path. The sink can refuse, delay and drop a given share of
 messages, limit the rate, and behave differently for each host (--host). While it runs,
 it returns a JSON summary in response to GET requests; when it stops, it prints the
-summary. With --show, it prints the first messages in full.`,
+summary. With --show, it prints the first messages in full. With --folder, it keeps each
+message as a file, and a server with this folder in the setting capture_folders shows the
+messages in its console.`,
 		Example: `  fanfare sink --smtp 127.0.0.1:2525
   fanfare sink --smtp 127.0.0.1:0 --temp-fail 0.02 --perm-fail 0.01 --drop-in-data 0.001
   fanfare sink --show 10
+  fanfare sink --folder ./received
   fanfare sink --smtp 127.0.0.1:2525 --delay 250ms --above 360
   fanfare sink --http loopback:8080 --host '127.0.1.*=refuse' --host '127.0.2.*=2s' --host '127.0.3.*=5/s'`,
 		Args: cobra.NoArgs,
@@ -69,6 +74,18 @@ summary. With --show, it prints the first messages in full.`,
 				}()
 				cfg.Record = lines
 			}
+			if folder != "" {
+				kept, refused := sink.OpenFolder(folder)
+				if refused != nil {
+					return refused
+				}
+				defer func() {
+					if lost := kept.Close(); err == nil {
+						err = lost
+					}
+				}()
+				cfg.OnMessage = c.keepIn(kept)
+			}
 			return c.runSink(command, sink.New(cfg), at)
 		},
 	}
@@ -77,6 +94,7 @@ summary. With --show, it prints the first messages in full.`,
 	f.StringVar(&at.http, "http", "", "address for webhooks (the host loopback is all of 127.0.0.0/8)")
 	f.BoolVar(&startTLS, "tls", false, "offer STARTTLS and HTTPS with a new self-signed certificate")
 	f.IntVar(&show, "show", 0, "number of messages to print in full")
+	f.StringVar(&folder, "folder", "", "directory in which to keep the first 100000 messages as files")
 	f.StringVar(&record, "record", "", "file to which to append a line for each accepted recipient: time, event, recipient, Message-ID")
 	f.StringVar(&cfg.RecordOnly, "record-only", "", "record only recipients that match this pattern, for example 'urgent*'")
 	f.BoolVar(&cfg.RecordSync, "record-sync", false, "write the line before replying to the message")
@@ -95,6 +113,16 @@ summary. With --show, it prints the first messages in full.`,
 	f.Float64Var(&in.DropInData, "drop-in-data", 0, "share of messages for which to close the connection when the body begins")
 	f.Float64Var(&in.DropBeforeReply, "drop-before-reply", 0, "share of messages for which to close the connection instead of sending the final reply")
 	return command
+}
+
+// keepIn returns the function that keeps each message. It reports the first error.
+func (c *cli) keepIn(folder *sink.Folder) func(from string, to []string, body []byte) {
+	var once sync.Once
+	return func(from string, to []string, body []byte) {
+		if err := folder.Keep(from, to, body); err != nil {
+			once.Do(func() { fmt.Fprintln(c.err, "a message was accepted, but not kept:", err) })
+		}
+	}
 }
 
 // sinkAddresses are where a sink listens, "" for not at all.

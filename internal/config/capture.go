@@ -16,6 +16,11 @@ func (c *Config) validateCapture(refuse func(key, hint, format string, args ...a
 			refuse("capture", "use smtp://host:port or a directory", "%q is not a valid target for captured messages", c.Capture)
 		}
 	}
+	for _, one := range c.CaptureFolders {
+		if strings.Contains(one, "://") {
+			refuse("capture_folders", "use a directory", "%q is not a folder", one)
+		}
+	}
 	for _, one := range c.AllowRecipients {
 		if strings.Trim(one, " ") != one || one == "" || one == "@" || strings.ContainsAny(one, "*/ ") {
 			refuse("allow_recipients", "use an address, an @domain, or the host of a webhook", "%q is not a valid recipient", one)

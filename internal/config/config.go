@@ -97,6 +97,7 @@ type Config struct {
 	ClusterListen string   `koanf:"cluster_listen" default:"" doc:"Address, host:port, at which the embedded NATS server of this node accepts connections from the others. If it is empty, the server listens on all interfaces, on the port of the address in cluster_routes that has the host of node_url."`
 
 	Capture         string   `koanf:"capture" default:"" doc:"For staging: the target to which all messages are sent instead of the relays and receivers of their channels, smtp://host:port or a directory. If it is empty, messages are delivered normally."`
+	CaptureFolders  []string `koanf:"capture_folders" default:"" doc:"Further folders whose captured messages the console and the API show, separated by commas: those of the flag --folder of fanfare sink. The server writes nothing to them, and removes files from them only when captured messages are deleted."`
 	AllowRecipients []string `koanf:"allow_recipients" default:"" doc:"For staging: recipients to whom messages are actually delivered, separated by commas: addresses, @example.org for a domain, or hosts of webhooks. Messages to all other recipients are captured or, if capture is not set, suppressed. If it is empty, recipients are not restricted."`
 
 	ReplyRules string `koanf:"reply_rules" default:"" doc:"YAML file with rules for the replies of mail servers and webhook receivers, which take precedence over the built-in rules (see: fanfare replies). Changes take effect within seconds. If the file is invalid, the previous rules remain in effect."`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -184,7 +185,7 @@ func (c *components) parts(traces *report.Traces, reports *status.Reporter) http
 		Merging: c.registry, Personal: &privacy.Exporter{Registry: c.registry, Traces: traces, Store: c.store, Mailboxes: c.mailboxes, Sends: c.sends, Digests: inspect.Digests{Store: c.store, Registry: c.registry}},
 		AppPasswords: &apppassword.Issuer{Store: c.mailboxes, Owner: c.mailboxOwner}, Mailboxes: &mailboxes.Accounts{Store: c.mailboxes, Registry: c.registry, Recipients: c.recipients},
 		MailServers: mailServers(&c.config),
-		Intake:      c.ingester, Reports: reports, Rates: rates.Reader{Store: c.control}, Captured: captured.New(captured.Options{Folder: c.capture.Folder(), Channels: c.registry.Channels}), Switches: c.switches, Recalls: &control.Recalls{Switches: c.switches, Mailboxes: c.mailboxes}, Destinations: &channels.Destinations{Channels: c.channels, Store: c.store, Hasten: c.due.Load}, Audit: c.registry,
+		Intake:      c.ingester, Reports: reports, Rates: rates.Reader{Store: c.control}, Captured: captured.New(captured.Options{Folders: c.captureFolders(), Channels: c.registry.Channels}), Switches: c.switches, Recalls: &control.Recalls{Switches: c.switches, Mailboxes: c.mailboxes}, Destinations: &channels.Destinations{Channels: c.channels, Store: c.store, Hasten: c.due.Load}, Audit: c.registry,
 		Receipts: feedback.NewReceipts(feedback.ReceiptOptions{Registry: c.registry, Handler: c.feedback, Clock: c.clock, Logger: c.log}),
 		Backups:  &backup.Server{Dir: c.dir, DB: c.db, Bus: c.bus, Version: c.version, Clock: c.clock, Exclusive: c.exclusive},
 		Settings: c.settings(),
@@ -200,6 +201,14 @@ func (c *components) settings() (list []wire.Setting) {
 		list = append(list, wire.Setting{Key: s.Key, Value: s.Value, Default: s.Default, From: s.From, Where: s.Where, Kind: s.Kind, Documentation: s.Doc, Secret: s.IsSecret, Set: s.IsSet})
 	}
 	return list
+}
+
+// captureFolders returns the folders whose captured messages are shown.
+func (c *components) captureFolders() []string {
+	if own := c.capture.Folder(); own != "" && !slices.Contains(c.config.CaptureFolders, own) {
+		return append([]string{own}, c.config.CaptureFolders...)
+	}
+	return c.config.CaptureFolders
 }
 
 // mailboxOwner returns the subscriber of a service with an address.

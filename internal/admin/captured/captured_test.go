@@ -35,7 +35,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	f := &fixture{t: t, folder: t.TempDir()}
-	f.Messages = New(Options{Folder: f.folder, Channels: func() []*catalog.Channel { return f.channels }})
+	f.Messages = New(Options{Folders: []string{f.folder}, Channels: func() []*catalog.Channel { return f.channels }})
 	return f
 }
 
@@ -428,4 +428,29 @@ func FuzzShow(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A server shows the folders of its own and of sinks together.
+func TestSeveralFoldersAreOneList(t *testing.T) {
+	f := newFixture(t)
+	other := t.TempDir()
+	f.write(filepath.Join(f.folder, "news", "email"), delivery(1, 1), "Delivered-To: a@example.org\r\nSubject: own\r\n\r\n")
+	f.write(filepath.Join(other, "news", "email"), delivery(2, 1), "Delivered-To: b@example.org\r\nSubject: of the sink\r\n\r\n")
+	f.write(filepath.Join(other, "sink", "received"), delivery(3, 1), "Delivered-To: c@example.org\r\nSubject: of nobody\r\n\r\n")
+	f.Messages = New(Options{Folders: []string{f.folder, other, filepath.Join(other, "missing")}, Channels: func() []*catalog.Channel { return f.channels }})
+	if got, want := f.ids("", httpapi.CapturedQuery{}), []string{delivery(3, 1), delivery(2, 1), delivery(1, 1)}; !slices.Equal(got, want) {
+		t.Errorf("all are %v", got)
+	}
+	if got, want := f.ids("news", httpapi.CapturedQuery{}), []string{delivery(2, 1), delivery(1, 1)}; !slices.Equal(got, want) {
+		t.Errorf("those of the service are %v", got)
+	}
+	if err := f.Delete("news", delivery(3, 1)); fanfare.CodeOf(err) != fanfare.NotFound {
+		t.Errorf("a service deletes another one's: %v", err)
+	}
+	if removed, err := f.Clear(t.Context(), "news"); err != nil || removed != 2 {
+		t.Errorf("removed %d, %v", removed, err)
+	}
+	if got := f.ids("", httpapi.CapturedQuery{}); !slices.Equal(got, []string{delivery(3, 1)}) {
+		t.Errorf("left are %v", got)
+	}
 }

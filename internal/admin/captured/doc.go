@@ -43,7 +43,7 @@ const (
 
 // Options are the folders.
 type Options struct {
-	Folder   string                    // of captured messages; "": none
+	Folders  []string                  // of captured messages
 	Channels func() []*catalog.Channel // all channels
 }
 
@@ -95,23 +95,27 @@ func (m *Messages) sources(service string) []source {
 
 // isCapture reports whether a folder is part of that of captured messages.
 func (m *Messages) isCapture(path string) bool {
-	if m.options.Folder == "" {
-		return false
-	}
-	folder, err := filepath.Abs(m.options.Folder)
-	if err != nil {
-		return true
-	}
-	rel, err := filepath.Rel(folder, path)
-	return err != nil || filepath.IsLocal(rel)
+	return slices.ContainsFunc(m.options.Folders, func(of string) bool {
+		folder, err := filepath.Abs(of)
+		if err != nil {
+			return true
+		}
+		rel, err := filepath.Rel(folder, path)
+		return err != nil || filepath.IsLocal(rel)
+	})
 }
 
 // captures lists the folders of captured messages.
 func (m *Messages) captures(service string) (list []source) {
-	if m.options.Folder == "" {
-		return nil
+	for _, folder := range m.options.Folders {
+		list = append(list, channelsIn(folder, service)...)
 	}
-	root, err := os.OpenRoot(m.options.Folder)
+	return list
+}
+
+// channelsIn lists the folders of channels in a folder of captured messages.
+func channelsIn(folder, service string) (list []source) {
+	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return nil // nothing is captured yet
 	}
@@ -123,7 +127,7 @@ func (m *Messages) captures(service string) (list []source) {
 	for _, of := range services {
 		for _, channel := range foldersIn(root, of) {
 			list = append(list, source{of, channel, true, func() (*os.Root, error) {
-				root, err := os.OpenRoot(m.options.Folder)
+				root, err := os.OpenRoot(folder)
 				if err != nil {
 					return nil, err
 				}
