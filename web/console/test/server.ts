@@ -45,12 +45,12 @@ export class Server {
   url = "";
   key = "";
 
-  /** Starts the server. With capture, it writes all messages to the folder captured. */
-  static async start({ capture = false, args = [] as string[] } = {}): Promise<Server> {
+  /** Starts the server. With capture, it writes all messages to the folder captured. With keep, the mail server does, and the server shows its folder. */
+  static async start({ capture = false, keep = false, args = [] as string[] } = {}): Promise<Server> {
     const server = new Server();
     process.on("exit", () => server.#processes.forEach((child) => child.kill("SIGKILL"))); // also if a test failed to start
-    const relay = await server.#run("sink", /takes mail at (\S+)/, "sink", "--smtp", "127.0.0.1:0", "--perm-fail", "0.2");
-    server.url = await server.#run("serve", /listens on (\S+)/, "serve", "--listen", "127.0.0.1:0", "--data-dir", join(server.#folder, "data"), "--durability", "relaxed", "--disk-floor", "0", "--allow-networks", "127.0.0.0/8", ...(capture ? ["--capture", server.captured] : []), ...args);
+    const relay = await server.#run("sink", /takes mail at (\S+)/, "sink", "--smtp", "127.0.0.1:0", "--perm-fail", keep ? "0" : "0.2", ...(keep ? ["--folder", server.captured] : []));
+    server.url = await server.#run("serve", /listens on (\S+)/, "serve", "--listen", "127.0.0.1:0", "--data-dir", join(server.#folder, "data"), "--durability", "relaxed", "--disk-floor", "0", "--allow-networks", "127.0.0.0/8", ...(capture ? ["--capture", server.captured] : []), ...(keep ? ["--capture-folders", server.captured] : []), ...args);
     server.key = readFileSync(join(server.#folder, "data", "admin.key"), "utf8").trim();
     for (const service of ["news", "weather"]) await server.ask("POST", "/v1/apply", document(service, relay), service);
     return server;

@@ -332,3 +332,27 @@ test("an operator sees the settings of the server and of a service, without secr
   await looks("settings", "settings");
   await looks("service", "service?name=news&service=news");
 });
+
+test("the messages that a sink received are shown", async () => {
+  const own = await Server.start({ keep: true });
+  try {
+    await own.subscribe(1, "story");
+    const event = await own.publish("story", `Kept ${hostile}`);
+    await own.reaches(event, "completed");
+    const visitor = await Visitor.start(browser, own);
+    const { page } = visitor;
+    await visitor.signIn(own.key);
+    await visitor.open("captured");
+    const { captured } = await own.ask("GET", "/v1/captured", undefined, "");
+    assert.deepEqual(captured.map((one: any) => [one.service, one.channel, one.to]), [["sink", "received", "story0@example.org"]]);
+    await page.getByRole("link", { name: /Kept/ }).click();
+    await page.getByRole("heading", { name: /Kept/ }).waitFor();
+    await page.locator("pre", { hasText: "at Dover" }).waitFor();
+    await page.getByRole("tab", { name: /^Header/ }).click();
+    await page.getByText("X-Fanfare-Event").waitFor();
+    await visitor.check();
+    await visitor.close();
+  } finally {
+    await own.stop();
+  }
+});
