@@ -246,13 +246,13 @@ test("a retry of parked work that the server refuses says why, and the work is d
     return route.fulfill({ status: 204 });
   });
   await visitor.open("parked?service=news");
-  await page.getByRole("button", { name: "Retry" }).click();
+  await page.getByRole("button", { name: "Retry", exact: true }).click();
   assert.match(await dialog.innerText(), /for 250 recipients/);
   await dialog.getByRole("button", { name: "Retry" }).click();
   await dialog.getByText("drop the batch").waitFor();
   await visitor.accessible("refused retry");
   await dialog.getByRole("button", { name: "Back" }).click();
-  await page.getByRole("button", { name: "Drop" }).click();
+  await page.getByRole("button", { name: "Drop", exact: true }).click();
   assert.match(await dialog.innerText(), /250 recipients get no message/);
   await dialog.getByRole("button", { name: "Drop" }).click();
   await page.getByText("Nothing is parked.").waitFor();
