@@ -125,7 +125,7 @@ func (a *API) finishOIDC(x *responseWriter, r *http.Request) {
 
 // setFlowCookie sets the cookie that binds a flow to a browser, or removes it with a negative age.
 func setFlowCookie(x *responseWriter, secure bool, value string, age int) {
-	cookie := &http.Cookie{Name: loopbackFlowCookie, Value: value, Path: "/", MaxAge: age, HttpOnly: true, SameSite: http.SameSiteLaxMode} //nolint:gosec // over HTTP, only for a browser on the same machine
+	cookie := &http.Cookie{Name: loopbackFlowCookie, Value: value, Path: "/", MaxAge: age, HttpOnly: true, SameSite: http.SameSiteLaxMode}
 	if secure {
 		cookie.Name, cookie.Secure = secureFlowCookie, true
 	}
@@ -159,7 +159,7 @@ func (a *API) refuseSignIn(x *responseWriter, r *http.Request, back, reason stri
 	if strings.Contains(back, "?") {
 		separator = "&"
 	}
-	http.Redirect(x, r, back+separator+"refused="+url.QueryEscape(reason), http.StatusSeeOther)
+	http.Redirect(x, r, back+separator+"refused="+url.QueryEscape(reason), http.StatusSeeOther) //nolint:gosec // consolePath has checked back
 }
 
 // reasonOf returns the reason in an error, as the console knows it.

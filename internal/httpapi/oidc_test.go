@@ -199,7 +199,7 @@ func TestARefusedSignInIsExplained(t *testing.T) {
 	p.mustRefuse("an unknown issuer", page{method: "GET", path: "/console/sign-in/oidc/unknown"}.send(p), "/console/?", "unknown")
 	p.mustRefuse("over a network", page{method: "GET", path: "/console/sign-in/oidc/staff", from: "198.51.100.1:1"}.send(p), "/console/?", "no_https")
 	p.mustRefuse("without a public URL", page{method: "GET", path: "/console/sign-in/oidc/staff", from: "198.51.100.1:1", host: "fanfare.example.com", tls: true}.send(p), "/console/?", "no_url")
-	back, flow = p.begin("everything")
+	back, _ = p.begin("everything")
 	p.mustRefuse("in another browser", page{method: "GET", path: back.RequestURI()}.send(p), "/console/?", "expired")
 	p.issuer.Change(func(s *issuer.State) { s.Denies = "access_denied" })
 	back, flow = p.begin("everything")
@@ -244,7 +244,7 @@ func TestASignInIsNotFixed(t *testing.T) {
 	}
 	p.mustGet(planted, 401, "GET", "/v1/status", "")
 	own := p.signIn("everything") // of the attacker, who would sign in the person as themselves
-	back, flow = p.begin("everything")
+	back, _ = p.begin("everything")
 	p.mustRefuse("a reply to the flow of an attacker", page{method: "GET", path: back.RequestURI(), cookie: own}.send(p), "/console/?", "expired")
 }
 

@@ -78,10 +78,10 @@ func start(t *testing.T) *world {
 	w := &world{t: t, now: time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC), gone: map[string]bool{}}
 	w.store = control.New(storetest.OpenAt(t, t.TempDir()))
 	w.grant(map[string][]catalog.RoleGrant{
-		"news": {{staff, "groups", "editors", "sender"}, {staff, "groups", "editors", "approver"}, {staff, "groups", "chiefs", "admin"}, {others, "groups", "editors", "admin"}},
-		"shop": {{staff, "email", "ada@example.org", "viewer"}},
+		"news": {grant(staff, "groups", "editors", "sender"), grant(staff, "groups", "editors", "approver"), grant(staff, "groups", "chiefs", "admin"), grant(others, "groups", "editors", "admin")},
+		"shop": {grant(staff, "email", "ada@example.org", "viewer")},
 	})
-	w.roles = signin.NewRoles([]string{staff, partners}, []catalog.RoleGrant{{staff, "groups", "operators", "viewer"}}, func() *catalog.Snapshot { return w.snapshot })
+	w.roles = signin.NewRoles([]string{staff, partners}, []catalog.RoleGrant{grant(staff, "groups", "operators", "viewer")}, func() *catalog.Snapshot { return w.snapshot })
 	w.open()
 	return w
 }
@@ -179,6 +179,11 @@ const (
 	others   = "https://others.example.org"
 )
 
+// grant is a grant of a role.
+func grant(issuer, claim, value, role string) catalog.RoleGrant {
+	return catalog.RoleGrant{Issuer: issuer, Claim: claim, Value: value, Role: role}
+}
+
 // grant replaces the roles in the configuration.
 func (w *world) grant(services map[string][]catalog.RoleGrant) {
 	w.snapshot = catalog.NewSnapshot()
@@ -233,7 +238,7 @@ func TestAPersonHasTheCurrentRoles(t *testing.T) {
 	w.open()
 	w.mustHave("after a restart", editor, "[] [sender approver] [viewer]")
 
-	w.grant(map[string][]catalog.RoleGrant{"news": {{staff, "groups", "editors", "sender"}}})
+	w.grant(map[string][]catalog.RoleGrant{"news": {grant(staff, "groups", "editors", "sender")}})
 	w.mustHave("after a role is removed", editor, "[] [sender] []")
 	w.mustHave("after all roles in services are removed", operator, "[viewer] [] []")
 	w.mustHave("after the last role is removed", nobody, "none")
@@ -259,7 +264,7 @@ func TestAPersonHasTheCurrentRoles(t *testing.T) {
 
 func TestASignInOfAPersonIsListedForOneServiceOnly(t *testing.T) {
 	w := start(t)
-	w.grant(map[string][]catalog.RoleGrant{"news": {{staff, "groups", "editors", "sender"}}, "shop": {{staff, "groups", "sellers", "sender"}}})
+	w.grant(map[string][]catalog.RoleGrant{"news": {grant(staff, "groups", "editors", "sender")}, "shop": {grant(staff, "groups", "sellers", "sender")}})
 	w.beginPerson(person(staff, "1", "editors"))
 	w.beginPerson(person(staff, "2", "editors", "sellers"))
 	w.beginPerson(person(staff, "3", "operators", "editors"))

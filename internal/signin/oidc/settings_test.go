@@ -138,8 +138,8 @@ func TestTheExamplesOfTheGuideAreValid(t *testing.T) {
 			continue
 		}
 		read++
-		any := Sources{ReadFile: func(string) ([]byte, error) { return []byte("x"), nil }, LookupEnv: func(string) (string, bool) { return "x", true }}
-		if s, err := Parse([]byte(text), any); err != nil || len(s.Roles) == 0 {
+		secrets := Sources{ReadFile: func(string) ([]byte, error) { return []byte("x"), nil }, LookupEnv: func(string) (string, bool) { return "x", true }}
+		if s, err := Parse([]byte(text), secrets); err != nil || len(s.Roles) == 0 {
 			t.Errorf("%v in\n%s", err, text)
 		}
 	}

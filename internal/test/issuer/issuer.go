@@ -164,7 +164,7 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 		i.State.Reply(reply)
 	}
 	back.RawQuery = reply.Encode()
-	http.Redirect(w, r, back.String(), http.StatusFound)
+	http.Redirect(w, r, back.String(), http.StatusFound) //nolint:gosec // the address is that of the client in the test
 }
 
 // token exchanges a code, once.
@@ -211,7 +211,11 @@ func (i *Issuer) jwt(header, body map[string]any) string {
 func (i *Issuer) Visit(t testing.TB, address string) *url.URL {
 	t.Helper()
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	response, err := client.Get(address)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
