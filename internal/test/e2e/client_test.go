@@ -18,7 +18,6 @@ var methods = map[string]string{
 	"recall-broadcast": "Recall", "put-expiry": "Expire",
 	"get-mailbox-dns": "MailboxDNS", "create-app-password": "CreateAppPassword", "create-mailbox-token": "CreateMailboxToken", "list-app-passwords": "AppPasswords", "revoke-app-password": "RevokeAppPassword",
 	"list-messages": "Messages", "send-message": "Send", "get-message": "Message", "list-destinations": "Destinations", "resume-destination": "ResumeDestination", "list-parked": "Parked", "drop-parked": "DropParked", "retry-parked": "RetryParked",
-	"start-task": "StartTask", "list-tasks": "Tasks", "get-task": "Task", "cancel-task": "CancelTask",
 	"create-send": "CreateSend", "list-sends": "Sends", "get-send": "ListSend", "change-send": "ChangeSend", "delete-send": "DeleteSend", "put-recipients": "UploadRecipients", "list-recipients": "SendRows", "list-send-errors": "SendErrors", "preview-recipient": "PreviewRow", "show-recipient-html": "RowHTML",
 	"submit-send": "SubmitSend", "approve-send": "ApproveSend", "pause-send": "PauseSend", "resume-send": "ResumeSend", "cancel-send": "CancelSend", "report-send": "SendReport",
 	"list-settings": "Settings", "start-task": "StartTask", "list-tasks": "Tasks", "get-task": "Task", "cancel-task": "CancelTask",
