@@ -204,21 +204,18 @@ func (s *Sends) addOutcomes(ctx context.Context, x *send, part int64, event stri
 			}
 			if n := len(d.Attempts); n > 0 {
 				last := &d.Attempts[n-1]
-				o.Reason, o.At = attemptText(last), last.At
+				o.Reason, o.At = last.Text, last.At
 			}
 			return nil
 		})
 	}
-	if fanfare.CodeOf(err) == fanfare.NotFound && err != nil { // the record of the day was deleted
+	return unlessDeleted(err)
+}
+
+// unlessDeleted returns an error, unless it says that the record of a day was deleted.
+func unlessDeleted(err error) error {
+	if err == nil || fanfare.CodeOf(err) == fanfare.NotFound {
 		return nil
 	}
 	return err
-}
-
-// attemptText returns the answer to an attempt in one line.
-func attemptText(a *fanfare.Attempt) string {
-	if a.Text == "" {
-		return ""
-	}
-	return a.Text
 }
