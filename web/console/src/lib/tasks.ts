@@ -3,7 +3,7 @@ import { ask } from "./api.ts";
 import { dialog } from "./confirm.svelte.ts";
 import { go, link } from "./router.svelte.ts";
 import { session } from "./session.svelte.ts";
-import { t } from "./texts.svelte.ts";
+import { t, term } from "./texts.svelte.ts";
 import type { Scope, Task, TaskAction } from "./types.ts";
 
 interface Kind {
@@ -67,5 +67,5 @@ export function confirmCancelTask(task: Task, after: () => void): void {
 export const filterOf = ({ filter: f }: Task): string =>
   [
     f.topic && `${t("col.topic")}: ${f.topic}`, f.channel && `${t("col.channel")}: ${f.channel}`, f.subscriber && `${t("subscriptions.subscriber")}: ${f.subscriber}`,
-    f.state && `${t("col.state")}: ${f.state}`, f.reason && `${t("col.reason")}: ${f.reason}`, f.all_services && t("service.all"),
+    f.state && `${t("col.state")}: ${term("state", f.state)}`, f.reason && `${t("col.reason")}: ${term("suppression", f.reason)}`, f.all_services && t("service.all"),
   ].filter(Boolean).join(", ") || t("list.any");
