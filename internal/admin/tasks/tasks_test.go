@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -460,7 +461,7 @@ func TestAWrongTaskIsRefused(t *testing.T) {
 			{subscriber, "news", wire.TaskRequest{Action: RemoveSuppressions, Filter: wire.TaskFilter{AllServices: true}}, fanfare.Forbidden, "/filter/all_services"},
 		} {
 			_, err := all.Start(t.Context(), test.by, "", test.service, test.in)
-			e, ok := err.(*fanfare.Error)
+			e, ok := errors.AsType[*fanfare.Error](err)
 			if !ok || e.Code != test.want || e.Pointer != test.pointer {
 				t.Errorf("%+v: %v", test.in, err)
 			}
