@@ -22,7 +22,7 @@ func (c *Client) ListCSV(ctx context.Context, path string, query url.Values, to 
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close() //nolint:errcheck // it was read to its end, or the error is known
+	defer response.Body.Close()
 	if _, err := io.Copy(to, response.Body); err != nil {
 		return &Unreachable{c.base, err}
 	}
