@@ -56,7 +56,7 @@ func TestATitleOfAPersonCannotBeImitated(t *testing.T) {
 		"Ada (https://a.example, 1)":                {Name: "Ada", Issuer: "https://a.example", Subject: "1"},
 		"(https://a.example, 1)":                    {Issuer: "https://a.example", Subject: "1"},
 		"<ada@example.org> (https://a.example)":     {Owner: "ada@example.org", Issuer: "https://a.example", Subject: "1"},
-		"key-1 (desk)":                              {KeyID: "key-1", Name: "desk"},
+		"key-1 (editors)":                           {KeyID: "key-1", Name: "editors"},
 		"key-1":                                     {KeyID: "key-1", Owner: "ada@example.org"},
 	} {
 		if got := p.Title(); got != want {

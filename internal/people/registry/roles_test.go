@@ -24,11 +24,11 @@ func TestRolesOfPeopleAreInTheDocumentOfTheirService(t *testing.T) {
 		diff, err := r.Apply(audit.WithActor(context.Background(), audit.Actor{KeyID: "key-1", Tenant: tenant}), d)
 		return diff.Notes, err
 	}
-	const news = "service: news\nroles:\n- {issuer: \"https://login.example.org\", claim: groups, value: desk, role: sender}\n- {issuer: \"https://login.example.org\", claim: email, value: ada@example.org, role: admin}\n"
+	const news = "service: news\nroles:\n- {issuer: \"https://login.example.org\", claim: groups, value: editors, role: sender}\n- {issuer: \"https://login.example.org\", claim: email, value: ada@example.org, role: admin}\n"
 	for _, c := range []struct{ text, pointer, says string }{
-		{"service: news\nroles: [{issuer: \"http://login.example.org\", claim: groups, value: desk, role: sender}]\n", "/roles/0/issuer", "https://"},
-		{"service: news\nroles: [{issuer: staff, claim: groups, value: desk, role: sender}]\n", "/roles/0/issuer", "not the URL of an issuer"},
-		{"service: news\nroles: [{issuer: \"https://a.example\", claim: groups, value: desk, role: root}]\n", "/roles/0/role", "use viewer, sender, approver, admin"},
+		{"service: news\nroles: [{issuer: \"http://login.example.org\", claim: groups, value: editors, role: sender}]\n", "/roles/0/issuer", "https://"},
+		{"service: news\nroles: [{issuer: staff, claim: groups, value: editors, role: sender}]\n", "/roles/0/issuer", "not the URL of an issuer"},
+		{"service: news\nroles: [{issuer: \"https://a.example\", claim: groups, value: editors, role: root}]\n", "/roles/0/role", "use viewer, sender, approver, admin"},
 		{"service: news\nroles: [{issuer: \"https://a.example\", claim: groups, role: viewer}]\n", "/roles/0", "value is missing"},
 		{"service: news\nroles: [{issuer: \"https://a.example\", claim: groups, value: \"a\\nb\", role: viewer}]\n", "/roles/0/value", "line break"},
 		{"service: news\nroles: [{issuer: \"https://a.example\", claim: groups, value: a, role: viewer, service: games}]\n", "/roles/0/service", "unknown field"},
@@ -48,7 +48,7 @@ func TestRolesOfPeopleAreInTheDocumentOfTheirService(t *testing.T) {
 	if _, err := change("news", strings.Replace(news, "sender", "viewer", 1)); err != nil {
 		t.Errorf("an administrator of the service changes its roles: %v", err)
 	}
-	want := "[{https://login.example.org groups desk viewer} {https://login.example.org email ada@example.org admin}]"
+	want := "[{https://login.example.org groups editors viewer} {https://login.example.org email ada@example.org admin}]"
 	if got := fmt.Sprint(r.Configuration().Service("news").Roles); got != want {
 		t.Errorf("the roles are %s", got)
 	}
