@@ -61,6 +61,10 @@ func Parse(b []byte) (*Rules, error) {
 	var wrong []*fanfare.Error
 	named := map[string]bool{}
 	for i, node := range nodes {
+		if node == nil { // the parser has no node for null
+			wrong = append(wrong, &fanfare.Error{Code: fanfare.Invalid, Pointer: fmt.Sprintf("/rules/%d", i), Message: "the rule is empty", Hint: "remove it, or give it a name, conditions and a class"})
+			continue
+		}
 		rule, faults := readRule(node)
 		if rule.Name != "" && named[rule.Name] {
 			faults = append(faults, fault("name", "give each rule a unique name", "another rule already has the name %q", rule.Name))

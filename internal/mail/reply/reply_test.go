@@ -344,3 +344,13 @@ func BenchmarkReadTheLastRule(b *testing.B) {
 		rules.Read("smtp", "example.org", o)
 	}
 }
+
+func TestAnEmptyRuleIsAnErrorWithItsPlace(t *testing.T) {
+	for _, text := range []string{"rules:\n- ~\n", "rules:\n-\n", "rules: [null]\n"} {
+		_, err := Parse([]byte(text))
+		e, ok := errors.AsType[*fanfare.Error](err)
+		if !ok || e.Code != fanfare.Invalid || e.Pointer != "/rules/0" {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
