@@ -67,7 +67,10 @@ func ReasonOf(code int, text string) string {
 		if first && code != 0 && word == strconv.Itoa(code) {
 			continue
 		}
-		replaced := len(word) > maxReasonWord || strings.Contains(word, "@") || strings.ContainsFunc(word, unicode.IsDigit) && !(first && isEnhancedStatus(word))
+		replaced := len(word) > maxReasonWord || strings.Contains(word, "@") || strings.ContainsFunc(word, unicode.IsDigit)
+		if first && isEnhancedStatus(word) {
+			replaced = false
+		}
 		first = false
 		if replaced {
 			if skipped {

@@ -152,8 +152,8 @@ type probe struct {
 }
 
 func (p *probe) run(suppressed, events int) error {
-	address := func(i int) string { return url.QueryEscape(loadgen.Person(i * 7919 % p.people).Address()) }
-	subscriber, subscription, delivery, err := p.examples(address(3))
+	address := url.QueryEscape(loadgen.Person(p.people / 3).Address())
+	subscriber, subscription, delivery, err := p.examples(address)
 	if err != nil {
 		return err
 	}
@@ -166,9 +166,9 @@ func (p *probe) run(suppressed, events int) error {
 		{"an event", []string{"/v1/events/" + p.event, deliveries + "?" + rows}},
 		{"a delivery", []string{"/v1/deliveries/" + delivery, "/v1/subscriptions/" + subscription + "/explain?event=" + p.event}},
 		{"People", []string{"/v1/subscribers?" + rows}},
-		{"a person", []string{"/v1/subscribers?address=" + address(3), "/v1/suppressions?address=" + address(3), "/v1/subscribers/" + subscriber + "/consents",
+		{"a person", []string{"/v1/subscribers?address=" + address, "/v1/suppressions?address=" + address, "/v1/subscribers/" + subscriber + "/consents",
 			"/v1/subscriptions?subscriber=" + subscriber + "&" + rows, "/v1/subscribers/" + subscriber + "/deliveries?" + rows}},
-		{"why a person got an event", []string{deliveries + "?recipient=" + address(3), "/v1/subscriptions/" + subscription + "/explain?event=" + p.event}},
+		{"why a person got an event", []string{deliveries + "?recipient=" + address, "/v1/subscriptions/" + subscription + "/explain?event=" + p.event}},
 		{"Subscriptions", []string{"/v1/subscriptions?" + rows}},
 		{"a subscription", []string{"/v1/subscriptions/" + subscription}},
 		{"Suppressions", []string{"/v1/suppression-list?" + rows}},
