@@ -88,6 +88,9 @@ test("a CSV file is sent tomorrow at eight in at most eight actions, and another
   await page.getByRole("button", { name: "Next" }).click();
   await preview.getByText("grace@example.org").waitFor();
   assert.ok((await preview.innerText()).includes("<script>"));
+  for (let reads = 0; reads < 2; reads++) await page.waitForResponse((response) => response.url().includes(`/v1/sends/${id}`) && !response.url().includes("recipients"));
+  await page.waitForFunction(() => !document.querySelector("[aria-busy='true']"));
+  assert.ok((await preview.innerText()).includes("grace@example.org"), "the row changed by itself");
   await page.getByRole("button", { name: "Previous" }).click();
   await preview.getByText("Hello Ada").waitFor();
 
