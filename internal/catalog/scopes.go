@@ -90,6 +90,7 @@ type PausedScope struct {
 	Scope  fanfare.Scope `json:"scope"`
 	Reason string        `json:"reason,omitempty"`
 	Since  time.Time     `json:"since"`
+	By     string        `json:"by,omitempty"` // who paused it; "" if unknown
 }
 
 // Scopes are the permissions of a key in the services that it may access. The names are stored, not

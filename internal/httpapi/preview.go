@@ -59,11 +59,12 @@ const maxPreviewData = 16 << 10
 // previewPageRoute serves the HTML of a preview for a frame, because a page must not contain it.
 func (a *API) previewPageRoute() {
 	op := huma.Operation{OperationID: "show-template-html", Method: http.MethodGet, Path: "/v1/templates/{template}/html", Tags: []string{"templates"},
-		Summary:     "Show the HTML of a template with sample data",
+		Summary:     "Show the HTML of a template with sample data, or with an event and a subscription",
 		Description: "Images in the message are shown, and images from other servers are not. A content security policy prevents scripts, requests and forms. Without event and data, the server generates data.",
 		Parameters: []*huma.Param{param("template", "name of the template"), query("version", "number of the version; default: the published version"), flag("draft", "use the draft"),
 			query("topic", "topic, for its schema and rules; default: the first topic that uses the template"), query("locale", "language tag; default: that of the template"), query("device", "device"),
-			query("event", "use the data of this event: evt-..., or the id given by the sender"), query("data", "event data, as JSON of at most 16 KiB"), service()}}
+			query("event", "use the data of this event: evt-..., or the id given by the sender"),
+			query("subscription", "use this subscription: its subscriber, params and data"), query("data", "event data, as JSON of at most 16 KiB"), service()}}
 	replies[string](a, &op, http.StatusOK, "The HTML", "text/html")
 	a.handle(op, mayRead, func(x *responseWriter, r *http.Request, c caller) error {
 		s, err := a.oneService(c)
@@ -86,7 +87,7 @@ func (a *API) previewPageRoute() {
 // previewIn reads a preview request from the query.
 func previewIn(r *http.Request) (in wire.PreviewRequest, err error) {
 	q := r.URL.Query()
-	in = wire.PreviewRequest{Topic: q.Get("topic"), Locale: q.Get("locale"), Device: q.Get("device"), Event: q.Get("event")}
+	in = wire.PreviewRequest{Topic: q.Get("topic"), Locale: q.Get("locale"), Device: q.Get("device"), Event: q.Get("event"), Subscription: q.Get("subscription")}
 	if in.Draft, err = httpio.Boolean(r, "draft"); err != nil {
 		return in, err
 	}

@@ -18,6 +18,19 @@ type Actor struct {
 	Tenant  string // the only service that the key may change; "": all; not stored
 }
 
+// Title returns the id and the name of the actor's key or, without a key, the title of the actor; "" for nil.
+func (a *Actor) Title() string {
+	switch {
+	case a == nil:
+		return ""
+	case a.KeyID == "":
+		return a.KeyName
+	case a.KeyName == "":
+		return a.KeyID
+	}
+	return a.KeyID + " (" + a.KeyName + ")"
+}
+
 type actorKey struct{}
 
 // WithActor returns a context for changes of the actor.

@@ -21,6 +21,7 @@ type pauseBody struct {
 	Paused bool          `json:"paused"`
 	Reason string        `json:"reason,omitempty"`
 	Since  time.Time     `json:"since"`
+	By     string        `json:"by,omitempty"`
 }
 
 // pauses holds all scopes that were ever paused.
@@ -66,7 +67,7 @@ func (r *Catalog) SetPaused(ctx context.Context, scope fanfare.Scope, paused boo
 		if !known {
 			number = r.pauses.last + 1
 		}
-		now := pauseBody{Scope: scope, Paused: paused, Reason: catalog.CleanReason(reason), Since: r.opt.Apply.Now().UTC()}
+		now := pauseBody{Scope: scope, Paused: paused, Reason: catalog.CleanReason(reason), Since: r.opt.Apply.Now().UTC(), By: audit.ActorOf(ctx).Title()}
 		body, err := json.Marshal(now)
 		if err != nil {
 			return err
@@ -141,7 +142,7 @@ func (r *Catalog) Paused() []catalog.PausedScope {
 	var paused []catalog.PausedScope
 	for _, s := range r.pauses.all {
 		if s.Paused {
-			paused = append(paused, catalog.PausedScope{Scope: s.Scope, Reason: s.Reason, Since: s.Since})
+			paused = append(paused, catalog.PausedScope{Scope: s.Scope, Reason: s.Reason, Since: s.Since, By: s.By})
 		}
 	}
 	slices.SortFunc(paused, func(a, b catalog.PausedScope) int { return a.Since.Compare(b.Since) })

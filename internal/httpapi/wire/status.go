@@ -201,6 +201,7 @@ type Paused struct {
 	Scope  fanfare.Scope `json:"scope"`
 	Reason string        `json:"reason,omitempty"`
 	Since  time.Time     `json:"since"`
+	By     string        `json:"by,omitempty" doc:"key or person that paused it, such as key-2 (Grace Hopper); absent for broadcasts, and if the server did it"`
 }
 
 // DeliveryPage is a page of the deliveries of an event or of a person.

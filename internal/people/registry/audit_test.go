@@ -81,6 +81,9 @@ func TestEachChangeIsOneLineOfTheAudit(t *testing.T) {
 	must(r.EndSubscription(ctx, "notify", "s1", "ada@example.org said so"))
 	must(r.EndSubscription(ctx, "notify", "s1", "again")) // changes nothing
 	must(r.SetPaused(ctx, fanfare.Scope{Kind: fanfare.ScopeChannel, Name: "notify/email"}, true, "why"))
+	if paused := r.Paused(); len(paused) != 1 || paused[0].By != tester.KeyID+" ("+tester.KeyName+")" {
+		t.Errorf("paused: %+v", paused)
+	}
 	must(r.SetPaused(ctx, fanfare.Scope{Kind: fanfare.ScopeChannel, Name: "notify/email"}, false, ""))
 	newOperator, _, err := r.CreateKey(ctx, "", state.KeySettings{Name: "op"})
 	must(err)

@@ -84,8 +84,7 @@ export function confirmDeleteCaptured(message: CapturedMessage, after: () => voi
   });
 }
 
-export function confirmClearCaptured(after: () => void): void {
-  const { service } = session;
+export function confirmClearCaptured(service: string, after: () => void): void {
   dialog.confirm({
     title: t("captured.clear.title"), text: t("captured.clear.text", { service: service || t("service.all") }), action: t("captured.clear"), isDangerous: true, done: t("captured.cleared"),
     run: async () => {

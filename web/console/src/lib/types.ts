@@ -162,7 +162,7 @@ export interface Status {
   deliveries: { pending: number; deferred: number; accepted_per_second: number; failed_per_second: number };
   broadcasts: Broadcast[];
   channels: Channel[];
-  paused: { scope: ControlScope; reason?: string; since: string }[];
+  paused: { scope: ControlScope; reason?: string; since: string; by?: string }[];
   gathered?: { service: string; cadence: string; time_zone?: string; due: string; recipients: number }[];
   parked: number;
   template_faults?: { service: string; template: string; version: number; at?: string; recipients?: number; absent?: string; last: string; replaced?: boolean }[];
