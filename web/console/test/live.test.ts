@@ -36,7 +36,10 @@ test("the pages of a browser share one stream, and another page continues it", a
   assert.equal(streams.get(second), undefined, "the second page has no stream");
 
   await server.ask("POST", "/v1/pause", { scope: { kind: "all" }, reason: "maintenance" }, "");
-  for (const page of [first, second]) await page.getByText("maintenance").waitFor();
+  for (const page of [first, second]) {
+    await page.getByText("maintenance").waitFor();
+    await page.getByText("by key-1 (admin of the first start)").waitFor();
+  }
   await first.close();
   await eventually("the second page has a stream", () => streams.get(second) === 1);
   await server.ask("POST", "/v1/resume", { scope: { kind: "all" } }, "");
@@ -63,6 +66,12 @@ test("an event shows why messages did not arrive, and each reason leads to its m
   await eventually("the list has the failed deliveries", async () => (await list.getByRole("row").count()) === deliveries.failed + 1);
   assert.equal(new URL(visitor.page.url()).searchParams.get("reason"), reasons[0].reason);
   await visitor.accessible("an event with reasons");
+
+  // The message of a delivery is shown, rendered again.
+  await list.getByRole("link", { name: "Details" }).first().click();
+  await visitor.page.getByRole("heading", { name: "The message" }).waitFor();
+  await visitor.page.locator("pre", { hasText: "A reason at Dover" }).waitFor();
+  await visitor.accessible("a delivery with its message");
   await visitor.check();
   await visitor.close();
 });
