@@ -67,7 +67,7 @@ func scopesOf(op operation) (scopes []string) {
 }
 
 // readsWithBody are the operations of viewers whose method is not GET: they only compute. Every other one must be refused.
-var readsWithBody = []string{"explain-data", "lint-template", "preview-template", "match-event"}
+var readsWithBody = []string{"explain-data", "lint-template", "preview-template", "match-event", "test-condition"}
 
 // The cookie of a viewer opens reads, and each write of the document is refused and changes nothing.
 func TestAViewerChangesNothing(t *testing.T) {
