@@ -123,6 +123,19 @@ var exceptions = []exception{
 	{page: commandReference, command: "fanfare worker delete pricing", reason: instance},
 	{page: commandReference, command: "fanfare worker get pricing", reason: instance},
 	{page: commandReference, command: "fanfare worker put pricing worker.yaml", reason: instance},
+	{page: commandReference, command: "fanfare sends approve snd-", reason: send},
+	{page: commandReference, command: "fanfare sends cancel snd-", reason: send},
+	{page: commandReference, command: "fanfare sends change snd-", reason: send},
+	{page: commandReference, command: "fanfare sends delete snd-", reason: send},
+	{page: commandReference, command: "fanfare sends errors snd-", reason: send},
+	{page: commandReference, command: "fanfare sends pause snd-", reason: send},
+	{page: commandReference, command: "fanfare sends preview snd-", reason: send},
+	{page: commandReference, command: "fanfare sends report snd-", reason: send},
+	{page: commandReference, command: "fanfare sends resume snd-", reason: send},
+	{page: commandReference, command: "fanfare sends rows snd-", reason: send},
+	{page: commandReference, command: "fanfare sends show snd-", reason: send},
+	{page: commandReference, command: "fanfare sends submit snd-", reason: send},
+	{page: commandReference, command: "fanfare sends upload snd-", reason: send},
 	{page: commandReference, starts: "fanfare workers --config", reason: agent},
 	{page: "examples/datasets/README.md", starts: "npm pack", reason: needs + "npm and pip, and other people's packages"},
 	{page: "examples/govuk/README.md", language: plain, reason: "parts of a rule of fanfare.yaml, which the page applies"},
@@ -139,6 +152,7 @@ const (
 	receiver   = "a program of the reader's: internal/test/receivers runs it against the server"
 	program    = "a program of the reader's: the tests of the libraries run such programs against the server"
 	instance   = "it needs a worker with an instance: internal/test/e2e runs sessions"
+	send       = "it needs the id of a send: send-to-a-list.md has one"
 	agent      = "it needs the hosts of workers: agents_test.go of internal/test/e2e runs agents"
 	postgres   = "it needs a PostgreSQL: internal/test/e2e runs these commands against one"
 	issuers    = "a file of issuers: the tests of internal/signin/oidc read it"
