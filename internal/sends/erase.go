@@ -70,7 +70,7 @@ func (s *Sends) Erase(ctx context.Context, service string, places []fanfare.RowI
 	}
 	s.mu.Unlock()
 	for _, e := range s.ofService(service) {
-		if err := s.eraseSend(ctx, e.send.ID, of); err != nil {
+		if err := s.eraseSend(ctx, e.id, of); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func (s *Sends) ofService(service string) (list []*entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.byID {
-		if e.send.Service == service {
+		if e.service == service {
 			list = append(list, e)
 		}
 	}
@@ -159,12 +159,12 @@ func (s *Sends) eachRow(ctx context.Context, id string, visit func(chunk *contro
 func (s *Sends) Export(ctx context.Context, service string, places []fanfare.RowID, names []string, visit func(send string, row wire.SendRow) error) error {
 	of := erasure{service, places, names}
 	for _, e := range s.ofService(service) {
-		err := s.eachRow(ctx, e.send.ID, func(_ *control.SendRows, rows []storedRow) error {
+		err := s.eachRow(ctx, e.id, func(_ *control.SendRows, rows []storedRow) error {
 			for i := range rows {
 				if !of.has(&rows[i]) {
 					continue
 				}
-				if err := visit(e.send.ID, rows[i].wire()); err != nil {
+				if err := visit(e.id, rows[i].wire()); err != nil {
 					return err
 				}
 			}

@@ -107,6 +107,8 @@ type Sends struct {
 
 // An entry is a send in memory.
 type entry struct {
+	id, service string // as in send, but they never change and need no lock
+
 	uploading sync.Mutex // held during an upload or a repeated check
 
 	mu         sync.Mutex
@@ -183,7 +185,8 @@ func Open(ctx context.Context, o Options) (*Sends, error) {
 		if err := s.tidy(ctx, e); err != nil {
 			return nil, err
 		}
-		s.byID[e.send.ID] = e
+		e.id, e.service = e.send.ID, e.send.Service
+		s.byID[e.id] = e
 		if o.Restored && e.send.pauseRestored(o.Clock.Now().UTC()) {
 			record, err := e.send.record()
 			if err == nil {
@@ -264,7 +267,7 @@ func (s *Sends) find(service, id string) (*entry, error) {
 	s.mu.Lock()
 	e := s.byID[id]
 	s.mu.Unlock()
-	if e == nil || service != "" && e.send.Service != service { // the service never changes
+	if e == nil || service != "" && e.service != service {
 		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no send %q", id), Hint: "list the sends with fanfare sends list or GET /v1/sends; ended ones are deleted after some time"}
 	}
 	return e, nil
@@ -298,6 +301,7 @@ func (x *send) addAuthor(p catalog.Principal) {
 func (s *Sends) Create(ctx context.Context, by catalog.Principal, service string, in *wire.SendRequest) (wire.Send, error) {
 	now := s.Clock.Now().UTC()
 	e := &entry{changed: make(chan struct{}), send: send{ID: "snd-" + strings.ToLower(rand.Text()[:12]), Service: service, SendRequest: *in, State: wire.SendDraft, CreatedAt: now, ChangedAt: now}}
+	e.id, e.service = e.send.ID, service
 	e.send.addAuthor(by)
 	if err := s.Floor(); err != nil {
 		return wire.Send{}, err
@@ -327,15 +331,15 @@ func (s *Sends) add(e *entry) error {
 	if len(s.byID) >= maxSends {
 		return &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("the server has %d sends, the maximum", maxSends), Hint: "delete drafts and ended sends that nobody needs"}
 	}
-	s.byID[e.send.ID] = e
+	s.byID[e.id] = e
 	open := 0
 	for _, other := range s.byID {
-		if other.send.Service == e.send.Service {
+		if other.service == e.service {
 			open++
 		}
 	}
 	if open > maxOpenSends {
-		delete(s.byID, e.send.ID)
+		delete(s.byID, e.id)
 		return &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("the service has %d sends, the maximum", maxOpenSends), Hint: "delete drafts and ended sends that nobody needs"}
 	}
 	return nil
@@ -344,7 +348,7 @@ func (s *Sends) add(e *entry) error {
 func (s *Sends) remove(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.byID, e.send.ID)
+	delete(s.byID, e.id)
 	e.gone = true
 }
 
@@ -481,7 +485,7 @@ func (s *Sends) List(ctx context.Context, by catalog.Principal, service, state, 
 	var all []item
 	s.mu.Lock()
 	for _, e := range s.byID {
-		if service == "" || e.send.Service == service {
+		if service == "" || e.service == service {
 			all = append(all, item{entry: e})
 		}
 	}
