@@ -42,6 +42,8 @@ type DeliveryPick struct {
 	Limit int
 }
 
+func (p *DeliveryPick) isFiltered() bool { return p.State != "" || p.Reason != "" }
+
 func (p *DeliveryPick) wants(d *fanfare.Delivery) bool {
 	return (p.State == "" || d.State == p.State) && (p.Reason == "" || reasonOf(d) == p.Reason)
 }
@@ -108,7 +110,7 @@ func (t *Traces) PickDeliveries(ctx context.Context, ref fanfare.EventRef, p *De
 				page.List = append(page.List, found[j].Delivery)
 			}
 			position = to
-			if over() && (position < size || i+1 < len(manifests)) && len(page.List) < p.Limit && *p != (DeliveryPick{After: p.After, Limit: p.Limit}) {
+			if p.isFiltered() && (position < size || i+1 < len(manifests)) && over() {
 				page.Next, page.Searched = cursor(m.ID, position), before+int64(position)
 				return page, nil
 			}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -18,19 +19,28 @@ func TestPagesCoverEveryDeliveryOnce(t *testing.T) {
 		ref := refOf(0, 5)
 		sizes := rapid.SliceOfN(rapid.IntRange(1, 1300), 0, 4).Draw(t, "sizes")
 		traces, r := newTraces(map[fanfare.EventRef][]int{ref: sizes})
-		traces.Budget = time.Hour // so that each page is full
+		traces.Budget = rapid.SampledFrom([]time.Duration{time.Hour, -1}).Draw(t, "budget") // never over, or after the first step
 		state := rapid.SampledFrom([]string{"", "accepted", "pending", "failed"}).Draw(t, "state")
-		every := rapid.IntRange(1, 9).Draw(t, "every")
+		every, failing := rapid.IntRange(1, 9).Draw(t, "every"), rapid.IntRange(1, 4).Draw(t, "failing")
+		reason := rapid.SampledFrom([]string{"", "550 5.1.1 … unknown"}).Draw(t, "reason")
 		var want []string
 		for _, m := range r.manifests[ref] {
 			for position := range uint32(m.Members()) {
 				delivery := fanfare.DeliveryRef{Day: ref.Day, Manifest: m.ID, Position: position}
-				is := "pending"
-				if int(position)%every == 0 {
+				is, why := "pending", ""
+				switch {
+				case int(position)%failing == 1:
+					is = "failed"
+					e := fanfare.Entry{Delivery: delivery, Attempt: 1, State: fanfare.Failed, Code: 452, Text: "4.2.2 full", At: noon}
+					if position%3 == 0 {
+						e.Code, e.Text, why = 550, fmt.Sprintf("5.1.1 <%d@example.org> unknown", position), "550 5.1.1 … unknown"
+					}
+					r.attempts = append(r.attempts, e)
+				case int(position)%every == 0:
 					is = "accepted"
 					r.attempts = append(r.attempts, fanfare.Entry{Delivery: delivery, Attempt: 1, State: fanfare.Accepted, At: noon})
 				}
-				if state == "" || state == is {
+				if (state == "" || state == is) && (reason == "" || reason == why) {
 					want = append(want, delivery.String())
 				}
 			}
@@ -39,12 +49,12 @@ func TestPagesCoverEveryDeliveryOnce(t *testing.T) {
 		after := ""
 		for {
 			limit := rapid.IntRange(1, 2000).Draw(t, "limit")
-			found, err := traces.PickDeliveries(context.Background(), ref, &DeliveryPick{State: state, After: after, Limit: limit})
+			found, err := traces.PickDeliveries(context.Background(), ref, &DeliveryPick{State: state, Reason: reason, After: after, Limit: limit})
 			page, next := found.List, found.Next
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(page) > limit || next != "" && len(page) < limit {
+			if len(page) > limit || next != "" && len(page) < limit && (traces.Budget > 0 || state == "" && reason == "") {
 				t.Fatalf("a page of %d has %d deliveries and %q behind it", limit, len(page), next)
 			}
 			for _, d := range page {
