@@ -291,3 +291,36 @@ func TestOnlyARunningBroadcastHasAnEstimate(t *testing.T) {
 		}
 	}
 }
+
+// More failed deliveries than one read of the index returns, with and without gaps, over two manifests.
+func TestPagesOfFailedDeliveriesAreComplete(t *testing.T) {
+	for _, gap := range []uint32{1, 2} {
+		ref := refOf(0, 5)
+		traces, r := newTraces(map[fanfare.EventRef][]int{ref: {3 * chunk, 2*chunk + 1}})
+		traces.Budget = time.Hour
+		var want []string
+		for _, m := range r.manifests[ref] {
+			for position := uint32(0); position < uint32(m.Members()); position += gap {
+				delivery := fanfare.DeliveryRef{Day: ref.Day, Manifest: m.ID, Position: position}
+				r.attempts = append(r.attempts, fanfare.Entry{Delivery: delivery, Attempt: 1, State: fanfare.Failed, Code: 550, At: noon})
+				want = append(want, delivery.String())
+			}
+		}
+		for _, limit := range []int{chunk - 1, chunk, chunk + 1, len(want), len(want) + 1} {
+			var got []string
+			for after, more := "", true; more; {
+				page, err := traces.PickDeliveries(t.Context(), ref, &DeliveryPick{State: "failed", After: after, Limit: limit})
+				if err != nil || len(page.List) > limit {
+					t.Fatal(len(page.List), err)
+				}
+				for _, d := range page.List {
+					got = append(got, d.ID)
+				}
+				after, more = page.Next, page.Next != ""
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("every %d failed, %d on a page: the pages have %d deliveries, want %d", gap, limit, len(got), len(want))
+			}
+		}
+	}
+}
