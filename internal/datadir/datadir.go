@@ -31,20 +31,6 @@ func Has(dir, name string) bool {
 // TrimLine returns the text of a file of one line, without the line end.
 func TrimLine(b []byte) string { return strings.TrimRight(string(b), "\r\n") }
 
-// WriteFile replaces a small file as a whole, and returns when it is on disk.
-func WriteFile(path string, text []byte) error {
-	part := path + ".new"
-	f, err := os.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(part, path)
-}
-
 // Unusable returns the error of a data directory that cannot be made or written.
 func Unusable(err error) error {
 	return &fanfare.Error{Code: fanfare.Invalid, Message: "the data directory cannot be used: " + err.Error(),

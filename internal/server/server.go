@@ -30,6 +30,7 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/datadir"
+	"fanfare.dev/fanfare/internal/durablefile"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/httpapi/listener"
 	"fanfare.dev/fanfare/internal/mail/feedback"
@@ -129,7 +130,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if err := s.readIssuers(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := durablefile.MakeDir(dir, 0o700); err != nil {
 		return datadir.Unusable(err)
 	}
 	unlock, err := datadir.Lock(dir)

@@ -10,6 +10,7 @@ import (
 
 	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/datadir"
+	"fanfare.dev/fanfare/internal/durablefile"
 	"fanfare.dev/fanfare/internal/people/registry"
 )
 
@@ -30,5 +31,5 @@ func Ensure(ctx context.Context, dir string, people *registry.Registry) error {
 	if err != nil {
 		return fmt.Errorf("admin key: %w", err)
 	}
-	return datadir.WriteFile(path, []byte(secret+"\n"))
+	return durablefile.Write(path, []byte(secret+"\n"))
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/durablefile"
 )
 
 // partial is the suffix of an incomplete file.
@@ -35,10 +36,7 @@ func Keep(r io.Reader, file string, progress func(done, total int64)) (m Manifes
 			return
 		}
 		if err = closing; err == nil {
-			err = os.Rename(file+partial, file)
-		}
-		if err == nil {
-			err = syncDir(filepath.Dir(file))
+			err = durablefile.Rename(file+partial, file)
 		}
 	}()
 	watch := &watched{to: out, progress: progress}
@@ -84,15 +82,6 @@ func checkSpace(dir string, bytes int64) error {
 		return &fanfare.Error{Code: fanfare.DiskFull, Message: fmt.Sprintf("the disk of %s has %d MB free, but about %d MB are needed", dir, free>>20, bytes>>20+1), Hint: "free some space, or choose another directory"}
 	}
 	return nil
-}
-
-// syncDir makes the file names in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // watched reports progress.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/durablefile"
 )
 
 const (
@@ -106,7 +107,7 @@ func (n *Note) Finish(dir string, list func(add func(*Uncertain) error) error) (
 		return err
 	}
 	*n = done
-	return errors.Join(syncDir(dir), root.RemoveAll(eventsDir))
+	return errors.Join(durablefile.SyncDir(dir), root.RemoveAll(eventsDir))
 }
 
 // writeNote replaces the whole note.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/durablefile"
 )
 
 // restoring is a file that exists during a restore, and after a restore that was killed.
@@ -53,13 +54,13 @@ func Restore(r io.Reader, dir string, now time.Time, progress func(done, total i
 	if err := writeNote(root, &note); err != nil {
 		return m, err
 	}
-	if err := errors.Join(syncIfThere(filepath.Join(dir, daysDir)), syncIfThere(filepath.Join(dir, eventsDir)), syncDir(dir)); err != nil {
+	if err := errors.Join(syncIfThere(filepath.Join(dir, daysDir)), syncIfThere(filepath.Join(dir, eventsDir)), durablefile.SyncDir(dir)); err != nil {
 		return m, err
 	}
 	if err := root.Remove(restoring); err != nil {
 		return m, err
 	}
-	return m, syncDir(dir)
+	return m, durablefile.SyncDir(dir)
 }
 
 // Interrupted returns an error if a restore into the directory was killed.
@@ -129,7 +130,7 @@ func write(root *os.Root, name string, text []byte) error {
 }
 
 func syncIfThere(dir string) error {
-	if err := syncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := durablefile.SyncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/datadir"
+	"fanfare.dev/fanfare/internal/durablefile"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/move"
@@ -74,7 +75,7 @@ func (m *Migration) open(ctx context.Context) (from, to *database.Side, unlock f
 		if dir == "" {
 			continue
 		}
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := durablefile.MakeDir(dir, 0o700); err != nil {
 			return nil, nil, nil, err
 		}
 		release, err := datadir.Lock(dir)

@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/datadir"
+	"fanfare.dev/fanfare/internal/durablefile"
 )
 
 // lostBusFile marks a data directory whose bus was lost although the record of deliveries was not: the folder of the
@@ -30,7 +31,7 @@ func BusLost(dir string, external bool, highest fanfare.EventSeq) (bool, error) 
 	if external || highest == 0 || !errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	return true, os.WriteFile(mark, nil, 0o600)
+	return true, durablefile.Write(mark, nil)
 }
 
 // Resumer returns held batches to the bus, except those for which held is true.

@@ -24,7 +24,7 @@ import (
 	"path/filepath"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/datadir"
+	"fanfare.dev/fanfare/internal/durablefile"
 	"fanfare.dev/fanfare/internal/mail/signedlink"
 )
 
@@ -80,7 +80,7 @@ func (k *Key) save() error {
 	if k.saved {
 		return nil
 	}
-	return datadir.WriteFile(k.path, k.Bytes)
+	return durablefile.Write(k.path, k.Bytes)
 }
 
 // Shared is where the nodes of a cluster keep the keys.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare/internal/clock"
-	"fanfare.dev/fanfare/internal/datadir"
+	"fanfare.dev/fanfare/internal/durablefile"
 	"fanfare.dev/fanfare/internal/mail/dkim"
 )
 
@@ -117,5 +117,5 @@ func (r *Records) Save(configured map[string]bool) error {
 	if err != nil {
 		return err
 	}
-	return datadir.WriteFile(r.file, text)
+	return durablefile.Write(r.file, text)
 }

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"fanfare.dev/fanfare/internal/clock"
-	"fanfare.dev/fanfare/internal/datadir"
+	"fanfare.dev/fanfare/internal/durablefile"
 )
 
 const (
@@ -33,7 +33,7 @@ type MailStore struct {
 func (m *MailStore) Keep(message []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := os.MkdirAll(m.Dir, 0o700); err != nil {
+	if err := durablefile.MakeDir(m.Dir, 0o700); err != nil {
 		return err
 	}
 	all, err := m.list()
@@ -48,7 +48,7 @@ func (m *MailStore) Keep(message []byte) error {
 	}
 	m.count++
 	name := fmt.Sprintf("%s-%03d.eml", m.Clock.Now().Format("20060102T150405.000000000"), m.count%1000)
-	return datadir.WriteFile(filepath.Join(m.Dir, name), message)
+	return durablefile.Write(filepath.Join(m.Dir, name), message)
 }
 
 // list returns the names of the files, the oldest first.

@@ -10,6 +10,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/datadir"
+	"fanfare.dev/fanfare/internal/durablefile"
 )
 
 // PairingFile names the PostgreSQL that a data directory belongs to. With another database, the batches on the bus of the directory would
@@ -80,7 +81,7 @@ func (p Pairing) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return datadir.WriteFile(filepath.Join(dir, PairingFile), text)
+	return durablefile.Write(filepath.Join(dir, PairingFile), text)
 }
 
 // ChangePairing pairs a data directory with the database that its data were moved to.

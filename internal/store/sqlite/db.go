@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/durablefile"
 	"fanfare.dev/fanfare/internal/store"
 )
 
@@ -41,7 +42,7 @@ var _ store.Database = (*DB)(nil)
 // Open opens the database of a data directory, creates missing files, and brings the schemas of control.db,
 // sessions.db and mailboxes.db up to date. The file of a day is opened and brought up to date at its first use.
 func Open(ctx context.Context, dir string, durability store.Durability) (*DB, error) {
-	if err := os.MkdirAll(filepath.Join(dir, daysFolder), 0o700); err != nil {
+	if err := durablefile.MakeDir(filepath.Join(dir, daysFolder), 0o700); err != nil {
 		return nil, err
 	}
 	control, err := openPart(ctx, filepath.Join(dir, controlFile), &controlFormat, durability)

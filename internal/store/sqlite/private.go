@@ -4,6 +4,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
+
+	"fanfare.dev/fanfare/internal/durablefile"
 )
 
 // others is the mask of permissions of users who are neither the owner of a file nor in its group.
@@ -16,7 +19,7 @@ const others = 0o007
 func keepPrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err == nil {
-		return f.Close()
+		return errors.Join(f.Close(), durablefile.SyncDir(filepath.Dir(path)))
 	}
 	if !errors.Is(err, fs.ErrExist) {
 		return err

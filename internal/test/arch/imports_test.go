@@ -61,6 +61,7 @@ var grants = []grant{
 		"what stands on a page comes with the call: the looks are apart from what they are about"},
 	{"internal/clock", nil, whyBasic},
 	{"internal/failpoint", nil, whyBasic},
+	{"internal/durablefile", nil, whyBasic},
 	{"internal/background", nil, whyBasic},
 	{"internal/progress", nil, whyBasic},
 	{"internal/pipeline/deliver/fairqueue", nil,
@@ -75,6 +76,10 @@ var grants = []grant{
 	{"internal/store/deliveries", []string{".", "internal/store"}, whyKept},
 	{"internal/store/sqlite", []string{".", "internal/store"}, whyDatabase},
 	{"internal/store/postgres", []string{".", "internal/store"}, whyDatabase},
+	{"internal/test/powerloss/disk", nil,
+		"it simulates a disk for tests of every layer"},
+	{"internal/test/powerloss/mount", []string{"internal/test/powerloss/disk"},
+		"it mounts a simulated disk"},
 	{"internal/test/dnstest", nil,
 		"a DNS for tests knows what it is told"},
 	{"internal/store/storetest", []string{".", "internal/store", "internal/store/...", "internal/pipeline/plan", "internal/test/pgtest"},
@@ -315,7 +320,7 @@ var grants = []grant{
 	{"internal/demo", []string{".", "client", "examples/...", "internal/sink", "internal/server", "internal/store/database", "internal/config", "internal/catalog/document"},
 		"the demonstration brings up the whole server and reads the example as apply does; from there on it is a user of the API, and what it can do, every user can"},
 	{"internal/test/randommail", nil, "random messages are bytes"},
-	{"internal/test/crash", []string{".", "client", "client/worker", "internal/sink"},
+	{"internal/test/crash", []string{".", "client", "client/worker", "internal/sink", "internal/test/powerloss/mount"},
 		"the crash test judges the product from outside: what it expects comes from its input files"},
 	{"internal/test/chaos", nil,
 		"the test of a cluster under faults judges the program from outside: its clients, its relay and its judge share no code with it"},
@@ -411,10 +416,10 @@ const whyExperiment = "an experiment runs against a real server through its API,
 
 // testGrants is what tests may import beside that: the embedded real things
 // rather than imitations of them.
-var testGrants = []string{".", "client", "client/session", "client/worker", "internal/bus", "internal/mail/linktoken", "internal/mailbox/apppassword", "internal/session/sessionlog", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/bench/benchtest", "internal/mail/dkim", "internal/test/dnstest", "internal/test/issuer", "internal/condition", "internal/mail/address", "internal/pipeline/due", "internal/pipeline/record", "internal/admin/report", "internal/pipeline/plan", "internal/catalog/...", "internal/people", "internal/people/registry", "internal/people/suppression"}
+var testGrants = []string{".", "client", "client/session", "client/worker", "internal/bus", "internal/mail/linktoken", "internal/mailbox/apppassword", "internal/session/sessionlog", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/bench/benchtest", "internal/mail/dkim", "internal/test/dnstest", "internal/test/issuer", "internal/test/powerloss/mount", "internal/condition", "internal/mail/address", "internal/pipeline/due", "internal/pipeline/record", "internal/admin/report", "internal/pipeline/plan", "internal/catalog/...", "internal/people", "internal/people/registry", "internal/people/suppression"}
 
 // basics are packages that every other package may import.
-var basics = []string{"internal/clock", "internal/failpoint", "internal/background", "internal/ctxlock", "internal/cache"}
+var basics = []string{"internal/clock", "internal/durablefile", "internal/failpoint", "internal/background", "internal/ctxlock", "internal/cache"}
 
 func grantOf(dir string) (grant, bool) {
 	for {

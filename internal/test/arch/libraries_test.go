@@ -29,6 +29,8 @@ var homes = []home{
 		"add a method to the store"},
 	{"github.com/fergusstrange/embedded-postgres", []string{"internal/test/pgtest"},
 		"a PostgreSQL for tests is started in one place, which root can use too", "use pgtest.Database or pgtest.Start"},
+	{"github.com/hanwen/go-fuse/", []string{"internal/test/powerloss/mount"},
+		"a disk that forgets is mounted in one place, for tests alone", "use internal/test/powerloss/mount"},
 	{"github.com/pressly/goose/", []string{"internal/store/postgres"},
 		"a schema is brought up to date where its database is opened",
 		"add a migration to internal/store/postgres/migrations"},

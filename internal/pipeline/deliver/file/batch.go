@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"fanfare.dev/fanfare/internal/durablefile"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
@@ -127,21 +128,13 @@ func (b *batch) rename() (outcomes []driver.Outcome, failed error) {
 		}
 		b.files[i].file = nil
 	}
-	if err := syncFolder(b.folder); err != nil {
+	if err := durablefile.SyncDir(b.folder); err != nil {
 		for i := range outcomes {
 			refuse(i, err)
 		}
 		failed = errors.Join(failed, err)
 	}
 	return outcomes, failed
-}
-
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // report reports the outcomes.

@@ -17,10 +17,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
+	"fanfare.dev/fanfare/internal/durablefile"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
@@ -46,7 +46,7 @@ func New(folder string, names TempNames) *Driver {
 
 // Serve writes messages until the queue has no more or ctx ends.
 func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
-	if err := os.MkdirAll(d.folder, 0o700); err != nil {
+	if err := durablefile.MakeDir(d.folder, 0o700); err != nil {
 		return fmt.Errorf("cannot write to the folder of the channel: %w", err)
 	}
 	d.cleaned.Do(func() { d.names.removeLeftovers(d.folder) })
