@@ -56,6 +56,8 @@ type Bus struct {
 	batches  jetstream.Stream
 	metadata map[string]string // of a new stream EVENTS
 
+	eventNames, batchNames *blockNames
+
 	mu     sync.Mutex
 	leases map[*Lease]struct{}
 	queues map[string]*Queue
@@ -90,7 +92,11 @@ func (b *Bus) open(ctx context.Context) error {
 	if b.options.Member != nil {
 		return b.openMember(ctx)
 	}
-	return b.whileElecting(ctx, replyWait, b.makeStreams)
+	if err := b.whileElecting(ctx, replyWait, b.makeStreams); err != nil {
+		return err
+	}
+	b.eventNames, b.batchNames = b.namesOf(eventsStream), b.namesOf(batchesStream)
+	return b.syncTree()
 }
 
 // connect starts or connects the bus.

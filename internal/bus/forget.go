@@ -87,6 +87,9 @@ func (b *Bus) RewriteGroup(ctx context.Context, seq uint64, group []byte) error 
 	if _, err := b.publish(ctx, rewrittenSubject, group); err != nil {
 		return fmt.Errorf("append to %s: %w", eventsStream, err)
 	}
+	if err := b.eventNames.sync(); err != nil {
+		return fmt.Errorf("append to %s: %w", eventsStream, err)
+	}
 	if err := b.events.SecureDeleteMsg(ctx, seq); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 		return fmt.Errorf("delete from %s: %w", eventsStream, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/durablefile"
 )
 
 // A server that is alone becomes the first node of a cluster: the first Bus of a Member copies the streams in the folder of the earlier
@@ -160,7 +161,7 @@ func (b *Bus) openMember(ctx context.Context) error {
 	old = nil
 	to := b.options.Dir + ".moved-" + time.Now().UTC().Format("20060102T150405Z")
 	b.options.Logger.Info("the earlier bus is no longer used", "folder", to)
-	return os.Rename(b.options.Dir, to)
+	return durablefile.Rename(b.options.Dir, to)
 }
 
 // refuse returns an error if the folder has unfinished work and is not the one that the cluster has copied.

@@ -54,6 +54,9 @@ func (b *Bus) queue(ctx context.Context, stream jetstream.Stream, subject string
 		consumer, err = b.consumer(ctx, stream, config)
 		return err
 	})
+	if err == nil {
+		err = b.syncTree()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("consumer %s: %w", name, err)
 	}

@@ -107,6 +107,9 @@ func (b *Bus) AppendEvents(ctx context.Context, lane fanfare.Lane, group []byte)
 	if err != nil {
 		return 0, fmt.Errorf("append to %s: %w", eventsStream, err)
 	}
+	if err := b.eventNames.sync(); err != nil {
+		return 0, fmt.Errorf("append to %s: %w", eventsStream, err)
+	}
 	return ack.Sequence, nil
 }
 
@@ -163,11 +166,16 @@ func (b *Bus) PublishBatches(ctx context.Context, batches []Batch) error {
 		}
 	}
 	if len(batches) == 1 {
-		_, err := b.publish(ctx, batchesSubject(batches[0].Channel, batches[0].Lane), batches[0].Data)
-		return err
+		if _, err := b.publish(ctx, batchesSubject(batches[0].Channel, batches[0].Lane), batches[0].Data); err != nil {
+			return err
+		}
+		return b.batchNames.sync()
 	}
 	ids := b.messageIDs()
-	return b.whileElecting(ctx, 0, func(ctx context.Context) error { return b.publishAhead(ctx, batches, ids) })
+	if err := b.whileElecting(ctx, 0, func(ctx context.Context) error { return b.publishAhead(ctx, batches, ids) }); err != nil {
+		return err
+	}
+	return b.batchNames.sync()
 }
 
 // publishAhead publishes batches, several at a time.
