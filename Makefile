@@ -152,7 +152,7 @@ test-steps: build layout vet arch unit main-job sample-postgres crash-steps
 # The steps that make ci adds to make test, in two lanes side by side: tests that compute, and
 # tests that wait for registries, mail servers and servers that restart.
 .PHONY: ci-computes ci-waits
-ci-computes: lint assertions oracle slow unit-postgres race mutation-sample crash crash-postgres chaos
+ci-computes: lint assertions oracle slow unit-postgres race mutation-sample crash crash-postgres power-loss chaos
 ci-waits: test-peers receivers bench-smoke
 
 .PHONY: layout
@@ -161,7 +161,7 @@ layout: ## Check the layout of the sources (gofmt).
 
 .PHONY: vet
 vet: ## Run go vet, with the code behind build tags.
-	@$(STEP) vet go vet -tags 'peers thunderbird crashsteps assertions mutation' ./...
+	@$(STEP) vet go vet -tags 'peers thunderbird crashsteps powerloss assertions mutation' ./...
 
 .PHONY: lint
 lint: ## Run the linters (.golangci.yml; the first run builds them from source).
@@ -223,6 +223,16 @@ crash: ## Kill the server at its durable steps and under load, and check the pro
 .PHONY: crash-postgres
 crash-postgres: ## Run the crash tests on PostgreSQL, which is killed and cut off too.
 	@FANFARE_TEST_DB=postgres GO_TEST_WRAPPER='$(WITH_POSTGRES)' $(GOTEST) 'crash tests on PostgreSQL' -count=1 -tags crashsteps -parallel 4 -timeout 30m ./internal/test/crash/...
+
+# Only root can mount a disk that forgets. Where there is no FUSE, the summary of make ci says that nothing was tested.
+FUSE := /dev/fuse
+
+.PHONY: power-loss
+power-loss: ## Cut the power under load on a disk that forgets what was not synced (needs FUSE and root).
+	@if [ -e $(FUSE) ] && [ "$$(id -u)" = 0 ]; then \
+		$(GOTEST) 'the disk that forgets' -count=1 -tags powerloss -timeout 10m ./internal/test/powerloss/... ./internal/durablefile && \
+		$(GOTEST) 'losses of power' -count=1 -tags 'crashsteps powerloss' -timeout 20m -run Power ./internal/test/crash; \
+	else $(STEP) 'losses of power: NOT TESTED, because there is no $(FUSE)' true; fi
 
 .PHONY: chaos
 chaos: ## Run a cluster under random faults for three minutes, and check the promises at the relay.

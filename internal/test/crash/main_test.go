@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"fanfare.dev/fanfare/internal/test/powerloss/mount"
 )
 
 // patience bounds every wait: a machine that is busy with other things needs
@@ -20,6 +22,9 @@ import (
 const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
+	if code, isChild := mount.RunChild(); isChild {
+		os.Exit(code)
+	}
 	if path := os.Getenv(sinkRecord); path != "" {
 		if err := sinkMain(path); err != nil {
 			fmt.Fprintln(os.Stderr, err)

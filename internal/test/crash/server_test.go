@@ -28,6 +28,7 @@ type server struct {
 	durability string
 	database   string // its URL; "": files in dir
 	env        []string
+	losePower  func() // between two lives; nil: only the process dies
 
 	mu      sync.Mutex
 	now     *life
@@ -73,6 +74,9 @@ func newServer(t *teller, durability, database string, env ...string) *server {
 // that life's, on top of what all have.
 func (s *server) start(env ...string) *life {
 	s.t.Helper()
+	if s.losePower != nil && s.current() != nil {
+		s.losePower()
+	}
 	path, err := binary()
 	if err != nil {
 		s.t.Fatal(err)

@@ -63,6 +63,14 @@ func newWorldOn(t *teller, durability string, n int, wait time.Duration, databas
 func configured(t *teller, durability, database, document string, inject sink.Inject, env ...string) *world {
 	t.Helper()
 	w := &world{t: t, seed: seedOf(t), server: newServer(t, durability, database, env...)}
+	w.begin(document, inject)
+	return w
+}
+
+// begin starts the capture server and the server.
+func (w *world) begin(document string, inject sink.Inject) {
+	t := w.t
+	t.Helper()
 	limited, cancel := context.WithTimeout(t.Context(), 30*patience)
 	t.Cleanup(cancel)
 	w.given, w.fail = context.WithCancelCause(limited)
@@ -73,7 +81,6 @@ func configured(t *teller, durability, database, document string, inject sink.In
 	if _, err := l.client.Apply(t.Context(), fmt.Appendf(nil, document, w.sink.address, connections), false); err != nil {
 		t.Fatal(err)
 	}
-	return w
 }
 
 func (w *world) random(stream int) *rand.Rand { return rand.New(rand.NewPCG(w.seed, uint64(stream))) }
