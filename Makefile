@@ -234,6 +234,15 @@ power-loss: ## Cut the power under load on a disk that forgets what was not sync
 		$(GOTEST) 'losses of power' -count=1 -tags 'crashsteps powerloss' -timeout 20m -run Power ./internal/test/crash; \
 	else $(STEP) 'losses of power: NOT TESTED, because there is no $(FUSE)' true; fi
 
+.PHONY: power-mutants
+power-mutants: ## Leave out one sync after the other, and see that losses of power show it.
+	go test -count=1 -v -tags 'crashsteps powerloss mutation' -timeout 1h -run '^TestEachMissingSyncIsFound$$' ./internal/test/crash
+
+.PHONY: power-losses
+power-losses: ## Cut the power 300 times under load, on each store (LOSSES=300).
+	CRASH_POWER_LOSSES=$(or $(LOSSES),300) go test -count=1 -v -tags 'crashsteps powerloss' -timeout 3h -run Power ./internal/test/crash
+	FANFARE_TEST_DB=postgres CRASH_POWER_LOSSES=$(or $(LOSSES),300) go test -count=1 -v -tags 'crashsteps powerloss' -timeout 3h -run Power ./internal/test/crash
+
 .PHONY: chaos
 chaos: ## Run a cluster under random faults for three minutes, and check the promises at the relay.
 	@$(GOTEST) 'cluster under random faults' -count=1 -tags crashsteps -timeout 20m ./internal/test/chaos

@@ -25,6 +25,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"fanfare.dev/fanfare/internal/failpoint"
 )
 
 // MaxPayload is the largest size of a message in bytes: the default limit of a NATS
@@ -107,7 +109,7 @@ func (b *Bus) connect() (err error) {
 		b.embedded = b.options.Member.host
 		b.conn, err = b.embedded.connect(nats.UserInfo(memberUser, b.options.Member.password))
 	case b.options.URL == "":
-		if b.embedded, err = startAlone(b.options.Dir, b.options.Sync, b.options.Logger); err != nil {
+		if b.embedded, err = startAlone(b.options.Dir, b.options.Sync && !failpoint.Fault("bus-without-sync"), b.options.Logger); err != nil {
 			return err
 		}
 		b.alone = true

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/store"
 )
 
@@ -84,7 +85,7 @@ func (o Options) configure(config *pgxpool.Config, of use) {
 	c.RuntimeParams["lock_timeout"] = millis(lockTimeout)
 	c.RuntimeParams["idle_in_transaction_session_timeout"] = millis(o.idleInTransaction())
 	c.RuntimeParams["synchronous_commit"] = "on"
-	if o.Durability == store.Relaxed {
+	if o.Durability == store.Relaxed || failpoint.Fault("postgres-without-sync") {
 		c.RuntimeParams["synchronous_commit"] = "off"
 	}
 	if of.readOnly {

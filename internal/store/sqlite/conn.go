@@ -14,6 +14,7 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/store"
 )
 
@@ -22,6 +23,9 @@ func openWriter(path string, durability store.Durability, format *format) (*sqli
 	synchronous := "FULL"
 	if durability == store.Relaxed {
 		synchronous = "NORMAL"
+	}
+	if failpoint.Fault("sqlite-without-sync") {
+		synchronous = "OFF"
 	}
 	if err := keepPrivate(path); err != nil {
 		return nil, err

@@ -53,12 +53,18 @@ type life struct {
 	died   error           // what Wait returned
 }
 
+// cutPower makes a new server lose its power between two lives; nil: only its process dies.
+var cutPower func(*server)
+
 // logged is how many of the server's warnings a failure shows.
 const logged = 40
 
 func newServer(t *teller, durability, database string, env ...string) *server {
 	t.Helper()
 	s := &server{t: t, dir: filepath.Join(t.TempDir(), "data"), durability: durability, database: database, env: env, changed: make(chan struct{})}
+	if cutPower != nil {
+		cutPower(s)
+	}
 	t.Cleanup(func() {
 		if l := s.current(); l != nil {
 			<-l.alive.Done() // it was killed with the test's context

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare/internal/durablefile"
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
@@ -127,6 +128,9 @@ func (b *batch) rename() (outcomes []driver.Outcome, failed error) {
 			continue
 		}
 		b.files[i].file = nil
+	}
+	if failpoint.Fault("files-without-names") {
+		return outcomes, failed
 	}
 	if err := durablefile.SyncDir(b.folder); err != nil {
 		for i := range outcomes {

@@ -52,6 +52,21 @@ func (d *Disk) LosePower(seed uint64) {
 	})
 }
 
+// Settle stores everything, as a system does that has been idle for a while.
+func (d *Disk) Settle() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range d.names {
+		c.do()
+	}
+	d.names = nil
+	d.walk(func(_ string, n *Inode) {
+		if n.Kind == File {
+			n.stored, n.changes = slices.Clone(n.data), nil
+		}
+	})
+}
+
 // everyInode returns the inodes of both states, in the order of their numbers.
 func (d *Disk) everyInode() []*Inode {
 	seen := map[*Inode]bool{}

@@ -29,15 +29,19 @@ type Mount struct {
 // Start mounts an empty disk until the test ends. TestMain of the test must call RunChild.
 func Start(t testing.TB) *Mount {
 	t.Helper()
-	m := &Mount{Dir: t.TempDir(), t: t}
-	if err := os.Chmod(m.Dir, 0o755); err != nil { // PostgreSQL has a user of its own
+	dir, err := os.MkdirTemp("", "fanfare-disk-")
+	if err == nil {
+		t.Cleanup(func() { _ = os.Remove(dir) })
+		err = os.Chmod(dir, 0o755) // PostgreSQL has a user of its own; the directories of t.TempDir are closed to it
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
+	m := &Mount{Dir: dir, t: t}
 	m.cmd = exec.Command(os.Args[0], "-test.run=^$")
 	m.cmd.Env = append(os.Environ(), childVariable+"="+m.Dir)
 	m.cmd.Stderr = os.Stderr
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal to the test does not end it before its users
-	var err error
 	if m.in, err = m.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +105,9 @@ func (m *Mount) do(c *command) reply {
 
 // LosePower unmounts the disk, makes it forget (see disk.LosePower) and mounts it again. Programs that use it must have ended.
 func (m *Mount) LosePower(seed uint64) { m.t.Helper(); m.do(&command{Do: "lose", Seed: seed}) }
+
+// Settle stores everything that programs have written.
+func (m *Mount) Settle() { m.t.Helper(); m.do(&command{Do: "settle"}) }
 
 // SetFaults sets the faults of the disk.
 func (m *Mount) SetFaults(f disk.Faults) { m.t.Helper(); m.do(&command{Do: "faults", Faults: f}) }

@@ -18,7 +18,7 @@ import (
 
 // A command is one line that a test sends to the process that holds the disk.
 type command struct {
-	Do     string      `json:"do"` // lose, faults, size, flip or counts
+	Do     string      `json:"do"` // lose, settle, faults, size, flip or counts
 	Seed   uint64      `json:"seed,omitempty"`
 	Faults disk.Faults `json:"faults,omitzero"`
 	Bytes  int64       `json:"bytes,omitempty"`
@@ -63,6 +63,8 @@ func serve(dir string, in io.Reader, out io.Writer) error {
 			if server, err = mountDisk(d, dir); err != nil {
 				return err
 			}
+		case "settle":
+			d.Settle()
 		case "faults":
 			d.SetFaults(c.Faults)
 		case "size":
