@@ -19,15 +19,14 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A host is the NATS server inside this process. After a write fails because the disk is full, a
-// NATS server stops writing, so the host replaces it with a new one when there is space.
-// Acknowledged data is in its files, and clients reconnect.
+// A host is the NATS server inside this process. After a write fails, a NATS server stops writing, so the host replaces it
+// with a new one when there is space. Acknowledged data is in its files, and clients reconnect.
 type host struct {
 	dir     string
 	options *server.Options
 	log     *slog.Logger
-	failed  chan struct{} // holds one token when a write has failed
-	broken  atomic.Bool   // from a failed write until the server is replaced
+	failed  chan struct{}                 // holds one token when a write has failed
+	broken  atomic.Pointer[fanfare.Error] // why nothing can be stored, from a failed write until the server is replaced
 
 	mu     sync.Mutex
 	server *server.Server
@@ -73,6 +72,11 @@ func startHost(options *server.Options, log *slog.Logger) (*host, error) {
 }
 
 func (h *host) start() error {
+	if h.options.SyncAlways {
+		if err := resync(h.dir); err != nil {
+			return fmt.Errorf("embedded NATS: %w", err)
+		}
+	}
 	s, err := server.NewServer(h.options.Clone()) // the server changes its options
 	if err != nil {
 		return fmt.Errorf("embedded NATS: %w", err)
@@ -121,9 +125,15 @@ func (h *host) stop() {
 	}
 }
 
+var errFull = &fanfare.Error{Code: fanfare.DiskFull, Message: "the disk that contains the data directory is full", Hint: "free up some space; the server then resumes automatically"}
+
 // fail records that the server can no longer write.
-func (h *host) fail() {
-	h.broken.Store(true)
+func (h *host) fail(text string) {
+	reason := errFull
+	if strings.Contains(text, syscall.EIO.Error()) {
+		reason = &fanfare.Error{Code: fanfare.Unavailable, Message: "the disk that contains the data directory reports errors; nothing was stored", Hint: "check the disk; the server resumes automatically when it can write"}
+	}
+	h.broken.Store(reason)
 	select {
 	case h.failed <- struct{}{}:
 	default:
@@ -138,7 +148,7 @@ func (h *host) revive(ctx context.Context) {
 			return
 		case <-h.failed:
 		}
-		h.log.Error("the bus cannot write to its disk; the server refuses events until the disk has free space", "dir", h.dir)
+		h.log.Error("the bus cannot write to its disk; the server refuses events until it can", "dir", h.dir, "error", h.full())
 		for again := true; again; {
 			select {
 			case <-ctx.Done():
@@ -153,10 +163,10 @@ func (h *host) revive(ctx context.Context) {
 			case <-h.failed: // sent when the previous server stopped
 			default:
 			}
-			h.broken.Store(false)
+			reason := h.broken.Swap(nil)
 			err := h.start()
 			if again = err != nil; again {
-				h.broken.Store(true)
+				h.broken.Store(reason)
 				h.log.Error("cannot restart the bus; retrying", "error", err)
 			}
 		}
@@ -172,10 +182,13 @@ func (h *host) hasSpace() bool {
 
 // full returns the error to report while nothing can be stored; nil if the server can write.
 func (h *host) full() error {
-	if h == nil || !h.broken.Load() {
+	if h == nil {
 		return nil
 	}
-	return &fanfare.Error{Code: fanfare.DiskFull, Message: "the disk that contains the data directory is full", Hint: "free up some space; the server then resumes automatically"}
+	if reason := h.broken.Load(); reason != nil {
+		return reason
+	}
+	return nil
 }
 
 // usual begins the warnings that a member of a cluster logs at each start or stop. Its password and the secret of the routes
@@ -188,7 +201,7 @@ var usual = []string{
 // that it rebuilds. It reports a failed write, because the server reports it nowhere else.
 type serverLog struct {
 	log     *slog.Logger
-	failed  func()
+	failed  func(text string)
 	rebuilt *rebuilt
 }
 
@@ -215,7 +228,7 @@ func (l serverLog) Errorf(format string, args ...any) {
 	}
 	l.log.Error("bus: " + text)
 	if strings.Contains(text, "Critical write error") || strings.Contains(text, "out of resources") || strings.Contains(text, syscall.ENOSPC.Error()) {
-		l.failed()
+		l.failed(text)
 	}
 }
 

@@ -113,7 +113,7 @@ func (m *Member) Stop() error {
 
 // Ready returns an error while the members that this one reaches have no quorum. A full disk is not an error here: appends report it.
 func (m *Member) Ready() error {
-	if m.host.broken.Load() {
+	if m.host.broken.Load() != nil {
 		return nil
 	}
 	info, err := m.host.current().Jsz(&server.JSzOptions{})

@@ -1,8 +1,14 @@
 package bus
 
 import (
+	"errors"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -54,6 +60,47 @@ func (n *blockNames) sync() error {
 		n.synced = changed
 	}
 	return nil
+}
+
+// resync writes the newest file of each stream, and the small files of streams and consumers, once more. After an error of a sync, Linux
+// considers the pages clean although the disk does not have them, and a later sync of the same file does not write them. A server
+// that starts after such an error must not build on them.
+func resync(dir string) error {
+	newest := map[string]string{} // block file of each folder
+	var others []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && path == dir:
+			return nil
+		case err != nil || !entry.Type().IsRegular():
+			return err
+		case entry.Name() == durablefile.Rewriting:
+			return os.Remove(path)
+		case filepath.Ext(path) != ".blk":
+			others = append(others, path)
+			return nil
+		}
+		folder := filepath.Dir(path)
+		if number(path) >= number(newest[folder]) {
+			newest[folder] = path
+		}
+		return nil
+	})
+	for _, path := range append(others, slices.Collect(maps.Values(newest))...) {
+		if err == nil {
+			err = durablefile.Rewrite(path)
+		}
+	}
+	return err
+}
+
+// number returns the number of a block file, or -1.
+func number(path string) int {
+	n, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(path), ".blk"))
+	if err != nil {
+		return -1
+	}
+	return n
 }
 
 // syncTree makes the names of all directories of the bus durable after a stream or a consumer was created.

@@ -7,6 +7,7 @@ package durablefile
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -51,6 +52,34 @@ func Write(path string, content []byte) error {
 		return err
 	}
 	return Rename(path+partial, path)
+}
+
+// Rewriting is the name of an incomplete copy in the folder of a file that Rewrite replaces.
+const Rewriting = ".rewriting"
+
+// Rewrite replaces a file by a copy of itself, so that the disk has all that a reader sees.
+func Rewrite(path string) (err error) {
+	from, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	info, err := from.Stat()
+	if err != nil {
+		return err
+	}
+	copied := filepath.Join(filepath.Dir(path), Rewriting)
+	to, err := os.OpenFile(copied, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	if _, err = io.Copy(to, from); err == nil {
+		err = to.Sync()
+	}
+	if err := errors.Join(err, to.Close()); err != nil {
+		return errors.Join(err, os.Remove(copied))
+	}
+	return Rename(copied, path)
 }
 
 // Rename renames a file or a directory, as os.Rename does.

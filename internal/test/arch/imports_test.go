@@ -320,7 +320,7 @@ var grants = []grant{
 	{"internal/demo", []string{".", "client", "examples/...", "internal/sink", "internal/server", "internal/store/database", "internal/config", "internal/catalog/document"},
 		"the demonstration brings up the whole server and reads the example as apply does; from there on it is a user of the API, and what it can do, every user can"},
 	{"internal/test/randommail", nil, "random messages are bytes"},
-	{"internal/test/crash", []string{".", "client", "client/worker", "internal/sink", "internal/test/powerloss/mount"},
+	{"internal/test/crash", []string{".", "client", "client/worker", "internal/sink", "internal/test/powerloss/disk", "internal/test/powerloss/mount"},
 		"the crash test judges the product from outside: what it expects comes from its input files"},
 	{"internal/test/chaos", nil,
 		"the test of a cluster under faults judges the program from outside: its clients, its relay and its judge share no code with it"},

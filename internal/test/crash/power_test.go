@@ -15,6 +15,7 @@ import (
 	"fanfare.dev/fanfare/client"
 	"fanfare.dev/fanfare/internal/sink"
 	"fanfare.dev/fanfare/internal/test/pgtest"
+	"fanfare.dev/fanfare/internal/test/powerloss/disk"
 	"fanfare.dev/fanfare/internal/test/powerloss/mount"
 )
 
@@ -58,11 +59,62 @@ func (s *server) withPower() {
 			db.Restart()
 		}
 	}
+	s.fail = func(kind int) {
+		s.t.Helper()
+		f := diskFaults[kind]
+		if f.Seed = seed + losses; kind == 0 {
+			f = disk.Faults{}
+		}
+		m.SetFaults(f)
+	}
 	s.t.Cleanup(func() {
 		if !s.t.Failed() {
 			s.t.Logf("%d losses of power; the disk: %+v", losses, m.Counts())
 		}
 	})
+}
+
+// diskFaults are the ways in which a disk fails; the first is none.
+var diskFaults = []disk.Faults{
+	{},
+	{IOErrors: 0.02},
+	{IOErrors: 0.2, SyncsOnly: true},
+	{Full: 0.05},
+	{Full: 1},
+}
+
+// longestFault is how long a disk fails at most.
+const longestFault = 500 * time.Millisecond
+
+func TestNothingIsAcknowledgedFalselyWhenTheDiskFailsBeforeThePower(t *testing.T) {
+	t.Parallel()
+	of := tell(t)
+	w := &world{t: of, seed: seedOf(of), server: newServer(of, "fsync", chosenDatabase())}
+	w.begin(document, sink.Inject{TempFail: 0.02, PermFail: 0.01, DropBeforeData: 0.001, DropInData: 0.001, DropBeforeReply: 0.001})
+	w.subscribe(setting(t, "CRASH_PEOPLE", 1000), 20)
+	runs, stopped := setting(t, "CRASH_DISK_FAULTS", 10), 0
+	w.during(func() {
+		random := w.random(1)
+		for run := 0; run < runs && w.given.Err() == nil; run++ {
+			l := w.server.current()
+			w.server.awaitReady(l)
+			wait(random, working)
+			w.server.fail(1 + random.IntN(len(diskFaults)-1))
+			wait(random, longestFault)
+			w.server.fail(0)
+			wait(random, working)
+			select {
+			case <-l.alive.Done(): // it said why and ended
+				stopped++
+			default:
+				w.server.kill(l)
+			}
+			w.server.start()
+		}
+		w.server.awaitReady(w.server.current())
+	})
+	t.Logf("the server ended by itself %d times", stopped)
+	w.check(runs)
 }
 
 // chosenDatabase returns a text that makes withPower start a PostgreSQL if the tests run on it.

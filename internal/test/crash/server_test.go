@@ -28,7 +28,8 @@ type server struct {
 	durability string
 	database   string // its URL; "": files in dir
 	env        []string
-	losePower  func() // between two lives; nil: only the process dies
+	losePower  func()         // between two lives; nil: only the process dies
+	fail       func(kind int) // makes the disk fail from now on; 0: no longer
 
 	mu      sync.Mutex
 	now     *life
@@ -252,6 +253,11 @@ func (s *server) next(ctx context.Context) *life {
 	}
 }
 
+// mayRepeat reports whether a request may succeed later: the server is not ready, or its disk fails because the test wants that.
+func (s *server) mayRepeat(code fanfare.Code) bool {
+	return code == fanfare.Unavailable || s.fail != nil && (code == fanfare.DiskFull || code == fanfare.Internal)
+}
+
 // do calls the API until it answers, over as many lives as that takes. It
 // returns an error where the server refuses, and the cause where ctx ends.
 func (s *server) do(ctx context.Context, call func(context.Context, *client.Client) error) error {
@@ -271,7 +277,7 @@ func (s *server) do(ctx context.Context, call func(context.Context, *client.Clie
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if _, refused := errors.AsType[*fanfare.Error](err); refused && fanfare.CodeOf(err) != fanfare.Unavailable {
+		if _, refused := errors.AsType[*fanfare.Error](err); refused && !s.mayRepeat(fanfare.CodeOf(err)) {
 			return err
 		}
 		select { // a connection that broke is the first sign of a death
