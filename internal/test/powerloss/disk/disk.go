@@ -341,6 +341,28 @@ func (c *change) applyTo(content []byte) []byte {
 	return content
 }
 
+// replaceIn returns older changes without those that c replaces: the page cache has one version of each byte, so that the older
+// one cannot reach the disk any more.
+func (c *change) replaceIn(older []change) (left []change) {
+	from, to := c.at, c.at+int64(len(c.bytes))
+	for _, o := range older {
+		end := o.at + int64(len(o.bytes))
+		switch {
+		case o.bytes == nil: // a truncation
+			continue
+		case c.bytes == nil:
+			from, to = c.at, max(c.at, end) // all from the new end on
+		}
+		if o.at < from {
+			left = append(left, change{at: o.at, bytes: o.bytes[:min(end, from)-o.at], lost: o.lost})
+		}
+		if end > to {
+			left = append(left, change{at: max(o.at, to), bytes: o.bytes[max(o.at, to)-o.at:], lost: o.lost})
+		}
+	}
+	return left
+}
+
 // sized returns content with a new size; new bytes are zero.
 func sized(content []byte, size int64) []byte {
 	have := int64(len(content))
@@ -364,18 +386,16 @@ func (d *Disk) Sync(n *Inode) syscall.Errno {
 		}
 		return e
 	}
-	kept := n.changes[:0]
-	for i := range n.changes {
-		c := n.changes[i]
-		switch c.lost = c.lost || e != 0; {
-		case c.lost:
-			kept = append(kept, c)
-		default:
-			n.stored = c.applyTo(n.stored)
+	var lost []change
+	for _, c := range n.changes {
+		if c.lost = c.lost || e != 0; c.lost {
+			lost = append(lost, c)
+			continue
 		}
+		n.stored = c.applyTo(n.stored)
+		lost = c.replaceIn(lost)
 	}
-	clear(n.changes[len(kept):])
-	n.changes = kept
+	n.changes = lost
 	if e == 0 {
 		d.counted.Syncs++
 	}
@@ -385,11 +405,13 @@ func (d *Disk) Sync(n *Inode) syscall.Errno {
 // syncNames stores the changes of names in a directory.
 func (d *Disk) syncNames(dir *Inode, failed bool) {
 	d.names = slices.DeleteFunc(d.names, func(c nameChange) bool {
-		if c.lost || failed || !slices.Contains(c.in, dir) {
+		if failed || !slices.Contains(c.in, dir) {
 			return false
 		}
-		c.do()
-		return true
+		if !c.lost {
+			c.do()
+		}
+		return true // one that was lost cannot reach the disk after later ones
 	})
 	if failed {
 		for i := range d.names {
