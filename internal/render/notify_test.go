@@ -1,11 +1,13 @@
 package render
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 	"testing"
 
 	"fanfare.dev/fanfare/internal/render/liquid"
+	"fanfare.dev/fanfare/internal/render/notifytext"
 )
 
 func TestNotifySyntaxRendersAsNotifyDoes(t *testing.T) {
@@ -158,4 +160,68 @@ func FuzzTextOfNotifyIsKept(f *testing.F) {
 			t.Errorf("%q is written as %q: %v", source, out, wrong)
 		}
 	})
+}
+
+// A mail with a Markdown body in the syntax of Notify has the text and the HTML that package
+// notifytext writes, whatever the layout around them is.
+func TestNotifyMarkdownIsWrittenAsNotifyDoes(t *testing.T) {
+	const markdown = "# Hello ((name))\n\n*Not* emphasis: ((list))\n\n[read](((url)))((late??, late)) ((note))"
+	const event = `{"list":["a","b"],"url":"https://example.org/?a=1&b=2","late":"no","title":"\"Flood\" - ok"}`
+	for _, layout := range []string{"", "plain", "letter", "own"} {
+		src := Source{Name: "x", Subject: "((title))", Markdown: markdown, Syntax: liquid.SyntaxNotify, Layout: layout}
+		if layout == "own" {
+			src.Layout, src.Page = "", `<html lang="{{ lang }}"><title>{{ title }}</title><body>{{ content }}</body></html>`
+		}
+		m := newMailing(t, Source{Text: "x"}, event)
+		var err error
+		if m.Template, err = Compile(src); err != nil {
+			t.Fatal(err)
+		}
+		w, err := m.Writer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sub := range []string{`{"name":"Ada","note":"done"}`, `{"name":"Ada <b>","note":"[more](https://example.org/more)"}`} {
+			r := newRecipient()
+			r.Data = []byte(sub)
+			p, err := w.Preview(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all map[string]any
+			if err := json.Unmarshal([]byte(strings.Replace(event, "}", ","+sub[1:], 1)), &all); err != nil {
+				t.Fatal(err)
+			}
+			body := notifytext.NewBody(notifytext.Parse(markdown))
+			if p.Subject != "“Flood” – ok" {
+				t.Errorf("%s: subject %q", layout, p.Subject)
+			}
+			if want := body.HTML(notifytext.Map(all)); !strings.Contains(p.HTML, strings.TrimSpace(want)) || !strings.Contains(p.HTML, "<title>“Flood” – ok</title>") {
+				t.Errorf("%s: %s\nwant in it\n%s", layout, p.HTML, want)
+			}
+			if want := body.Plain(notifytext.Map(all)); !strings.HasPrefix(p.Text, want) {
+				t.Errorf("%s: %q, want %q", layout, p.Text, want)
+			}
+		}
+	}
+}
+
+func TestErrorNamesMissingFieldOfNotifyMarkdown(t *testing.T) {
+	m := newMailing(t, Source{Text: "x"}, `{"title":"Flood"}`)
+	var err error
+	if m.Template, err = Compile(Source{Name: "x", Subject: "((title))", Markdown: "((title))\n\ntext ((who)) ((is old??x))", Syntax: liquid.SyntaxNotify}); err != nil {
+		t.Fatal(err)
+	}
+	m.RefuseMissing = true
+	w, err := m.Writer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = w.Write(nil, newRecipient())
+	if err == nil {
+		t.Fatal("a message that lacks a field is written")
+	}
+	if e := problem(t, err); e.Message != "undefined variable ((who))" || e.Line != 3 || e.Pointer != "/templates/x/markdown" {
+		t.Errorf("%+v", *e)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/render/bodies"
 	"fanfare.dev/fanfare/internal/render/liquid"
+	"fanfare.dev/fanfare/internal/render/notifytext"
 )
 
 // A Source is a template as its author wrote it. Mail needs a subject and a body (text, HTML or
@@ -32,6 +33,8 @@ type Source struct {
 	Files []fanfare.File // sent with each message
 
 	Variants []Variant
+
+	notify *liquid.NotifyContent // of a Markdown body in the syntax of GOV.UK Notify; set by toLiquid
 }
 
 // A Template is a compiled Source. It is safe for concurrent use.
@@ -101,7 +104,7 @@ func compile(src Source, within string) (*Template, *fanfare.Error) {
 	}
 	var wrong []*fanfare.Error
 	compile := func(name, source string, mode liquid.Mode) *templatePart {
-		p, err := liquid.CompilePart(name, source, nil, mode, nil)
+		p, err := liquid.CompilePart(name, source, nil, mode, nil, src.notify)
 		if err != nil {
 			err.Pointer = t.pointer(name)
 			wrong = append(wrong, err)
@@ -230,6 +233,23 @@ func (src Source) toLiquid(pointer func(string) string) (Source, *fanfare.Error)
 		err.Pointer = pointer("syntax")
 		return src, err
 	}
+	if src.Markdown != "" && src.HTML == "" {
+		if err := liquid.CheckSource(src.Subject, liquid.MaxSubjectBytes); err != nil {
+			err.Pointer = pointer("subject")
+			return src, err
+		}
+		src.notify = &liquid.NotifyContent{Subject: notifytext.Parse(src.Subject), Body: notifytext.NewBody(notifytext.Parse(src.Markdown))}
+		if strings.TrimSpace(src.Subject) != "" {
+			src.Subject = liquid.NotifyFields(src.Subject) + liquid.NotifyOutput(liquid.NotifySubject)
+		}
+		if err := liquid.CheckSource(src.Markdown, liquid.MaxBodyBytes); err != nil {
+			err.Pointer = pointer("markdown")
+			return src, err
+		}
+		src.Markdown = liquid.NotifyFields(src.Markdown) + "\n"
+		src.Text, src.JSON, src.Syntax = liquid.FromNotify(src.Text), liquid.FromNotify(src.JSON), ""
+		return src, nil
+	}
 	for _, part := range []*string{&src.Subject, &src.Text, &src.HTML, &src.Markdown, &src.JSON} {
 		*part = liquid.FromNotify(*part)
 	}
@@ -247,7 +267,7 @@ func (t *Template) compileBodies(src Source) (text, html *templatePart, wrong []
 		wrong = append(wrong, err)
 	}
 	take := func(name, source string, made *bodies.Part, m liquid.Mode) *templatePart {
-		p, err := liquid.CompilePart(name, source, made, m, t.images)
+		p, err := liquid.CompilePart(name, source, made, m, t.images, src.notify)
 		if err != nil {
 			fail(name, err)
 			return nil
@@ -270,6 +290,9 @@ func (t *Template) compileBodies(src Source) (text, html *templatePart, wrong []
 	of := bodies.Source{Name: t.Name, PathPrefix: t.path, Subject: src.Subject, Markdown: src.Markdown, HTML: src.HTML, Text: src.Text, Layout: src.Layout, Lang: src.Lang, CustomLayout: src.Page, Partials: src.Partials}
 	if len(wrong) > 0 || of.IsComplete() {
 		return text, html, wrong
+	}
+	if src.notify != nil {
+		of.Outputs = &bodies.Outputs{HTML: liquid.NotifyOutput(liquid.NotifyHTML), Text: liquid.NotifyOutput(liquid.NotifyPlain), Preheader: liquid.NotifyOutput(liquid.NotifyPreheader)}
 	}
 	made, faults := bodies.Make(of)
 	if len(faults) > 0 {

@@ -17,6 +17,14 @@ var Layouts = [...]string{"letter", "plain"}
 //go:embed layouts/page.html
 var layoutPage string
 
+//go:embed layouts/notify.html
+var notifyPage string
+
+// notifyStyle keeps text with styles of its own readable in dark mode.
+const notifyStyle = "<style>@media (prefers-color-scheme: dark) {\n" +
+	".notify p, .notify li, .notify h2, .notify h3, .notify td, .notify div { color: #e6e9ed !important }\n" +
+	".notify a { color: #8ab8f0 !important }\n}\n</style>\n"
+
 //go:embed layouts/page.css
 var layoutStyle string
 
@@ -77,8 +85,8 @@ func unsubscribeLabel(language string) string {
 // styleElement matches a style element, which belongs into the head of the page.
 var styleElement = regexp.MustCompile(`(?s)<style>(.*?)</style>\n?`)
 
-// inBuiltinLayout puts the content into the built-in layout of the source.
-func (b *builder) inBuiltinLayout(src Source, content string) string {
+// inBuiltinLayout puts the content into a built-in layout.
+func (b *builder) inBuiltinLayout(src Source, content, page string) string {
 	title := b.replaceLiquid(src.file("subject", src.Subject))
 	language := b.replaceLiquid(&File{src.Name, "lang", cmp.Or(src.Lang, "en")})
 	var styles []string
@@ -96,11 +104,14 @@ func (b *builder) inBuiltinLayout(src Source, content string) string {
 			b.replaceGenerated(byLanguage(src.Lang, slices.Sorted(maps.Keys(unsubscribeLabels)), unsubscribeLabel)) + `</a></td></tr>`
 	}
 	given["foot"] = foot
+	if src.Outputs != nil {
+		given["preheader"] = b.replaceGenerated(src.Outputs.Preheader)
+	}
 	var pairs []string
 	for name, text := range given {
 		pairs = append(pairs, "@@"+name+"@@", text)
 	}
-	return strings.NewReplacer(pairs...).Replace(layoutPage)
+	return strings.NewReplacer(pairs...).Replace(page)
 }
 
 // inCustomLayout puts the content into a layout of the author's own.

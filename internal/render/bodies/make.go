@@ -25,7 +25,12 @@ type Source struct {
 	Lang         string // BCP 47, or an output of Liquid; "" is English
 
 	Partials map[string]string // inserted by {% render "name" %}
+
+	Outputs *Outputs // instead of the Markdown, which then has only Liquid that outputs nothing
 }
+
+// Outputs are the outputs of Liquid that have the contents of a message.
+type Outputs struct{ HTML, Text, Preheader string }
 
 // IsComplete reports whether nothing has to be generated.
 func (s *Source) IsComplete() bool {
@@ -122,11 +127,19 @@ func (b *builder) make(src Source) Made {
 	if len(b.errors) > 0 || content == "" {
 		return made
 	}
-	if src.Markdown != "" {
+	text := ""
+	switch {
+	case src.Outputs != nil:
+		fields := strings.ReplaceAll(content, "\n", "")
+		content = fields + `<div class="notify">` + "\n" + b.replaceGenerated(src.Outputs.HTML) + "</div>"
+		text = fields + b.replaceGenerated(src.Outputs.Text)
+	case src.Markdown != "":
 		content = b.markdown(content)
 	}
 	switch {
 	case src.Text != "":
+	case src.Outputs != nil:
+		made.Text = b.restoreLiquid(b.withFooter(src, text), (*placeholder).textLiquid)
 	case src.CustomLayout != "":
 		made.Text = b.restoreLiquid(b.text(b.inCustomLayout(src, content)), (*placeholder).textLiquid)
 	default:
@@ -141,7 +154,12 @@ func (b *builder) make(src Source) Made {
 	case src.CustomLayout != "":
 		content = b.inCustomLayout(src, content)
 	case src.Layout != "":
-		content = b.inBuiltinLayout(src, content)
+		if src.Outputs != nil {
+			content = notifyStyle + content
+		}
+		content = b.inBuiltinLayout(src, content, layoutPage)
+	case src.Outputs != nil:
+		content = b.inBuiltinLayout(src, content, notifyPage)
 	}
 	made.HTML = b.restoreLiquid(b.inlineStyles(content, style), func(m *placeholder) string { return m.source })
 	return made

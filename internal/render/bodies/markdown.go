@@ -13,6 +13,8 @@ import (
 	"github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+
+	"fanfare.dev/fanfare/internal/render/notifytext"
 )
 
 // markdown converts Markdown with placeholders to HTML. It is CommonMark with the tables,
@@ -26,7 +28,7 @@ func (b *builder) markdown(source string) string {
 	md := goldmark.New(
 		goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.Linkify),
 		goldmark.WithParserOptions(
-			parser.WithBlockParsers(util.Prioritized(tagLineParser{b}, 150), util.Prioritized(insetParser{}, 750)),
+			parser.WithBlockParsers(util.Prioritized(tagLineParser{b}, 150), util.Prioritized(notifytext.InsetParser{}, 750)),
 			parser.WithASTTransformers(util.Prioritized(listJoiner{b}, 500), util.Prioritized(imageFinder{b}, 600)),
 		),
 		goldmark.WithRendererOptions(
@@ -233,52 +235,6 @@ func (p tagLineParser) Close(ast.Node, text.Reader, parser.Context) {}
 func (p tagLineParser) CanInterruptParagraph() bool                 { return true }
 func (p tagLineParser) CanAcceptIndentedLine() bool                 { return false }
 
-// An inset is a block of lines that begin with ^, as in the Markdown of GOV.UK Notify.
-type inset struct{ ast.BaseBlock }
-
-var kindInset = ast.NewNodeKind("Inset")
-
-func (n *inset) Kind() ast.NodeKind { return kindInset }
-
-func (n *inset) Dump(source []byte, level int) { ast.DumpHelper(n, source, level, nil, nil) }
-
-// insetParser parses insets in the way of block quotes.
-type insetParser struct{}
-
-func (insetParser) Trigger() []byte { return []byte{'^'} }
-
-func (insetParser) take(reader text.Reader) bool {
-	line, _ := reader.PeekLine()
-	width, at := util.IndentWidth(line, reader.LineOffset())
-	if width > 3 || at >= len(line) || line[at] != '^' {
-		return false
-	}
-	at++
-	if at < len(line) && line[at] == ' ' {
-		at++
-	}
-	reader.Advance(at)
-	return true
-}
-
-func (p insetParser) Open(_ ast.Node, reader text.Reader, _ parser.Context) (ast.Node, parser.State) {
-	if !p.take(reader) {
-		return nil, parser.NoChildren
-	}
-	return &inset{}, parser.HasChildren
-}
-
-func (p insetParser) Continue(_ ast.Node, reader text.Reader, _ parser.Context) parser.State {
-	if !p.take(reader) {
-		return parser.Close
-	}
-	return parser.Continue | parser.HasChildren
-}
-
-func (insetParser) Close(ast.Node, text.Reader, parser.Context) {}
-func (insetParser) CanInterruptParagraph() bool                 { return true }
-func (insetParser) CanAcceptIndentedLine() bool                 { return false }
-
 // nodeRenderer renders tag lines and insets.
 type nodeRenderer struct{}
 
@@ -289,7 +245,7 @@ func (nodeRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 		}
 		return ast.WalkSkipChildren, nil
 	})
-	r.Register(kindInset, func(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
+	r.Register(notifytext.KindInset, func(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
 			_, _ = w.WriteString("<div class=\"inset\">\n")
 		} else {

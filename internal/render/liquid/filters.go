@@ -51,7 +51,7 @@ func knownFilter(name string) bool {
 
 // newEngine returns an engine of the library with its own filters and those above. An engine
 // must not change after its first template, so each part has its own.
-func newEngine(m Mode) *osteele.Engine {
+func newEngine(m Mode, content *NotifyContent) *osteele.Engine {
 	e := osteele.NewEngine()
 	e.UnregisterTag("include") // it would read files of the server
 	e.UnregisterTag("render")
@@ -84,6 +84,9 @@ func newEngine(m Mode) *osteele.Engine {
 	e.RegisterFilter(outputFilter, func(value any) string { return string(AppendValue(nil, value, m)) })
 	registerLocalized(e)
 	registerLimits(e)
+	if content != nil {
+		registerNotify(e, content)
+	}
 	markSafe := func(value any) any { return preEscaped(AppendValue(nil, value, Plain)) }
 	e.RegisterFilter("raw", markSafe)
 	e.RegisterFilter("safe", markSafe)

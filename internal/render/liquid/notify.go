@@ -1,9 +1,11 @@
 package liquid
 
 import (
-	"regexp"
 	"strings"
-	"unicode"
+
+	osteele "github.com/osteele/liquid"
+
+	"fanfare.dev/fanfare/internal/render/notifytext"
 )
 
 // SyntaxNotify is the syntax of GOV.UK Notify: ((name)) is a field of the recipient's own data
@@ -11,36 +13,108 @@ import (
 // case, spaces, - and _. Everything else is text, Liquid included.
 const SyntaxNotify = "notify"
 
-// placeholder matches a placeholder of GOV.UK Notify.
-var placeholder = regexp.MustCompile(`\(\(([^()]+)\)\)`)
-
+// FromNotify converts a text to Liquid.
 func FromNotify(source string) string {
 	var b strings.Builder
 	at := 0
-	for _, found := range placeholder.FindAllStringSubmatchIndex(source, -1) {
+	for _, found := range notifytext.Pattern.FindAllStringSubmatchIndex(source, -1) {
 		verbatim(&b, source[at:found[0]], true)
 		name, text, conditional := strings.Cut(source[found[2]:found[3]], "??")
 		lines := strings.Repeat("\n", strings.Count(name, "\n"))
-		read := func(name string) string {
-			name = strings.NewReplacer("\n", " ", "\r", "", `\`, "").Replace(name)
-			quote := "'"
-			if strings.Contains(name, quote) {
-				quote, name = `"`, strings.ReplaceAll(name, `"`, "")
-			}
-			return FieldsVariable + "[" + quote + name + quote + "]"
-		}
 		switch {
 		case conditional:
-			b.WriteString("{{ " + read(name+presentSuffix) + lines + " }}{% if " + read(name+yesSuffix) + " %}")
+			b.WriteString("{{ " + readField(name+presentSuffix) + lines + " }}{% if " + readField(name+yesSuffix) + " %}")
 			verbatim(&b, text, true)
 			b.WriteString("{% endif %}")
 		default:
-			b.WriteString("{{ " + read(name) + lines + " }}")
+			b.WriteString("{{ " + readField(name) + lines + " }}")
 		}
 		at = found[1]
 	}
 	verbatim(&b, source[at:], false)
 	return b.String()
+}
+
+// readField returns the path of a field.
+func readField(name string) string {
+	name = strings.NewReplacer("\n", " ", "\r", "", `\`, "").Replace(name)
+	quote := "'"
+	if strings.Contains(name, quote) {
+		quote, name = `"`, strings.ReplaceAll(name, `"`, "")
+	}
+	return FieldsVariable + "[" + quote + name + quote + "]"
+}
+
+// NotifyContent is what package notifytext writes of a template: outputs of Liquid with the
+// filter of NotifyOutput contain it.
+type NotifyContent struct {
+	Subject *notifytext.Text
+	Body    *notifytext.Body
+	SMS     *notifytext.Text
+}
+
+// Kinds of content that NotifyOutput writes.
+const (
+	NotifySubject   = "subject"
+	NotifyHTML      = "html"
+	NotifyPlain     = "text"
+	NotifyPreheader = "preheader"
+	NotifySMS       = "sms"
+)
+
+// notifyFilter writes content of a kind: fields | notify: kind. Only the compiler inserts it.
+const notifyFilter = "fanfare_notify"
+
+// NotifyOutput returns the Liquid that writes content of a kind.
+func NotifyOutput(kind string) string {
+	output := "{{ " + FieldsVariable + " | " + notifyFilter + `: "` + kind + `" `
+	if kind == NotifyHTML {
+		output += "| raw "
+	}
+	return output + "}}"
+}
+
+// NotifyFields returns Liquid that has no output and reads all fields that a text reads, each in
+// its line, so that a missing field is reported as in any other text.
+func NotifyFields(source string) string {
+	source = strings.ReplaceAll(strings.ReplaceAll(source, "\r\n", "\n"), "\r", "\n")
+	var b strings.Builder
+	at := 0
+	seen := map[string]bool{}
+	for _, found := range notifytext.Pattern.FindAllStringSubmatchIndex(source, -1) {
+		b.WriteString(strings.Repeat("\n", strings.Count(source[at:found[0]], "\n")))
+		name, _, _ := strings.Cut(source[found[2]:found[3]], "??")
+		lines := strings.Repeat("\n", strings.Count(source[found[0]:found[1]], "\n"))
+		if key := notifytext.Key(name); key != "" && !seen[key] {
+			seen[key] = true
+			b.WriteString("{{ " + readField(name+presentSuffix) + lines + " }}")
+		} else {
+			b.WriteString(lines)
+		}
+		at = found[1]
+	}
+	return b.String()
+}
+
+// registerNotify adds the filter that writes content.
+func registerNotify(e *osteele.Engine, content *NotifyContent) {
+	e.RegisterFilter(notifyFilter, func(of any, kind string) string {
+		values := func(string) any { return nil }
+		if fields, ok := of.(*Fields); ok {
+			values = fields.value
+		}
+		switch kind {
+		case NotifySubject:
+			return content.Subject.Subject(values)
+		case NotifyHTML:
+			return content.Body.HTML(values)
+		case NotifyPreheader:
+			return content.Body.Preheader(values)
+		case NotifySMS:
+			return content.SMS.SMS(values)
+		}
+		return content.Body.Plain(values)
+	})
 }
 
 // verbatim writes text so that Liquid outputs it unchanged; before tells that Liquid follows.
@@ -97,63 +171,38 @@ func PlainNames(object any) map[string]any {
 }
 
 // PlainName returns a name without what GOV.UK Notify ignores.
-func PlainName(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '-' || r == '_' || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) {
-			return -1
-		}
-		return unicode.ToLower(r)
-	}, name)
-}
+func PlainName(name string) string { return notifytext.Key(name) }
 
 // FieldName returns the plain name of the field that a path reads.
 func FieldName(name string) string {
 	return PlainName(strings.TrimSuffix(strings.TrimSuffix(name, presentSuffix), yesSuffix))
 }
 
+// value returns the value of a field by its plain name; nil if it has none.
+func (f *Fields) value(key string) any {
+	value := f.own[key]
+	if value == nil {
+		value = f.event[key]
+	}
+	if value == nil && key == UnsubscribeField {
+		return f.link
+	}
+	return value
+}
+
 // step returns the value of a field for a template. Null counts as missing.
 func (f *Fields) step(name string) (any, bool) {
-	key := FieldName(name)
-	value, ok := f.own[key]
-	if !ok || value == nil {
-		value, ok = f.event[key]
-	}
-	if key == UnsubscribeField && value == nil {
-		value, ok = f.link, true
-	}
+	value := f.value(FieldName(name))
 	switch {
-	case !ok || value == nil:
+	case value == nil:
 		return nil, false
 	case strings.HasSuffix(name, yesSuffix):
-		return isYes(value), true
+		return notifytext.SaysYes(value), true
 	case strings.HasSuffix(name, presentSuffix):
 		return "", true
 	}
 	if list, ok := value.([]any); ok {
-		return joinAsSentence(list), true
+		return notifytext.Format(list, false), true
 	}
 	return value, true
-}
-
-// isYes knows the words that GOV.UK Notify takes for a yes.
-func isYes(value any) bool {
-	switch strings.ToLower(string(AppendValue(nil, value, Plain))) {
-	case "yes", "y", "true", "t", "1", "include", "show":
-		return true
-	}
-	return false
-}
-
-// joinAsSentence joins the elements of a list: a, b and c.
-func joinAsSentence(list []any) string {
-	var all []string
-	for _, one := range list {
-		if text := strings.TrimSpace(string(AppendValue(nil, one, Plain))); text != "" {
-			all = append(all, text)
-		}
-	}
-	if n := len(all); n > 1 {
-		return strings.Join(all[:n-1], ", ") + " and " + all[n-1]
-	}
-	return strings.Join(all, "")
 }

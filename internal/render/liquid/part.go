@@ -46,6 +46,7 @@ type Part struct {
 
 	Flat FlatText // Shared, if it is that simple; otherwise nil
 
+	notify        *NotifyContent    // of a template in the syntax of GOV.UK Notify, or nil
 	images        map[string]string // of HTML: Content-IDs of the images of the template, by name
 	ShownImages   []string          // names of the images that the HTML refers to
 	MissingImages []MissingImage    // images that the HTML refers to and that do not exist
@@ -64,11 +65,11 @@ type Slot struct {
 const slotMark = "\x00"
 
 // CompilePart compiles a part as its author wrote it, or as it was generated from another
-// source.
-func CompilePart(name, source string, made *bodies.Part, m Mode, images map[string]string) (*Part, *fanfare.Error) {
+// source. It may output content.
+func CompilePart(name, source string, made *bodies.Part, m Mode, images map[string]string, content *NotifyContent) (*Part, *fanfare.Error) {
 	limit := MaxBodyBytes
 	switch {
-	case made != nil:
+	case made != nil || content != nil:
 		limit = maxMadeBytes
 	case name == "subject":
 		limit = MaxSubjectBytes
@@ -77,7 +78,7 @@ func CompilePart(name, source string, made *bodies.Part, m Mode, images map[stri
 		return nil, err
 	}
 	source = strings.ReplaceAll(strings.ReplaceAll(source, "\r\n", "\n"), "\r", "\n")
-	p := &Part{Name: name, source: source, Made: made, Mode: m, images: images}
+	p := &Part{Name: name, source: source, Made: made, Mode: m, images: images, notify: content}
 	// The library reads the source as written first, so that its errors about the syntax quote
 	// the author's own words.
 	if _, err := p.parse(source, 1); err != nil {
@@ -248,7 +249,7 @@ func (p *Part) parse(source string, line int) (compiled *Program, wrong *fanfare
 			compiled, wrong = nil, invalid(0, "", "the template cannot be parsed as Liquid: %v", r)
 		}
 	}()
-	t, err := newEngine(p.Mode).ParseTemplateLocation([]byte(source), p.Name, line)
+	t, err := newEngine(p.Mode, p.notify).ParseTemplateLocation([]byte(source), p.Name, line)
 	if err != nil {
 		return nil, convertError(err)
 	}

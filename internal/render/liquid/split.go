@@ -326,7 +326,7 @@ func (s *splitter) checkExpression(e expression, line int) {
 		s.addError(line, "", "use numbers for both ends, with a difference of at most "+strconv.Itoa(maxRange), "the range may be too long")
 	}
 	for _, f := range e.filters {
-		if !knownFilter(f) {
+		if !knownFilter(f) && (f != notifyFilter || s.part.notify == nil) {
 			s.addError(line, f, Nearest(f, strings.Fields(FilterNames+LocalizedFilterNames)), "unknown filter %q", f)
 		}
 	}
