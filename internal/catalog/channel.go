@@ -21,6 +21,7 @@ import (
 // it writes, the secrets that it reads, and the relays to which they are sent.
 type serverSide struct {
 	driver, path, passwordEnv, passwordFile, username, relay, tls, secretEnv, secretFile, relays, dkim, receipts string
+	url, authorizationEnv, authorizationFile                                                                     string
 }
 
 func (c *ChannelSettings) serverSide() serverSide {
@@ -28,7 +29,8 @@ func (c *ChannelSettings) serverSide() serverSide {
 	for i := range relays {
 		relays[i].Weight = 0 // which is not about the machine
 	}
-	return serverSide{c.Driver, c.Path, c.PasswordEnv, c.PasswordFile, c.Username, c.Relay, c.TLS, c.SecretEnv, c.SecretFile, fmt.Sprintf("%+v", relays), fmt.Sprintf("%+v", c.DKIM), fmt.Sprintf("%+v", c.Receipts)}
+	return serverSide{c.Driver, c.Path, c.PasswordEnv, c.PasswordFile, c.Username, c.Relay, c.TLS, c.SecretEnv, c.SecretFile, fmt.Sprintf("%+v", relays), fmt.Sprintf("%+v", c.DKIM), fmt.Sprintf("%+v", c.Receipts),
+		c.URL, c.AuthorizationEnv, c.AuthorizationFile}
 }
 
 // CheckOperatorFields refuses a channel with which the admin of one service would get access to
@@ -47,6 +49,10 @@ func (c *Channel) CheckOperatorFields(old *Channel) error {
 		field = "secret_file"
 	case c.SecretEnv != "":
 		field = "secret_env"
+	case c.AuthorizationFile != "":
+		field = "authorization_file"
+	case c.AuthorizationEnv != "":
+		field = "authorization_env"
 	case len(c.DKIM) > 0:
 		field = "dkim"
 	case c.Receipts != Receipts{}:
@@ -112,8 +118,12 @@ type ChannelSettings struct {
 	AllowHTTP      bool     `json:"allow_http,omitempty"`      // webhook: take URLs without TLS
 	ConnectTimeout Duration `json:"connect_timeout,omitempty"` // webhook: for TCP, and for TLS
 
+	URL               string `json:"url,omitempty"`                // webhook with addresses: phone: the receiver of all messages
+	AuthorizationEnv  string `json:"authorization_env,omitempty"`  // webhook with url: name of an environment variable of the server
+	AuthorizationFile string `json:"authorization_file,omitempty"` // webhook with url: path on the server
+
 	Worker    string `json:"worker,omitempty"`    // worker: the name of the worker that delivers
-	Addresses string `json:"addresses,omitempty"` // worker: mail or url; messages to URLs are JSON documents
+	Addresses string `json:"addresses,omitempty"` // worker: mail or url; webhook: "" (url) or phone
 	Batch     int    `json:"batch,omitempty"`     // worker: messages in a request
 }
 
@@ -236,6 +246,12 @@ type RetryBy map[fanfare.Class][]Duration
 // Secrets reads the signing secrets of a channel. They are never stored or shown.
 func (c *Channel) Secrets() (string, error) { return c.secret("secret", c.SecretEnv, c.SecretFile) }
 
+// Authorization reads the header field Authorization of the requests to URL, or "". It is never
+// stored or shown.
+func (c *Channel) Authorization() (string, error) {
+	return c.secret("authorization", c.AuthorizationEnv, c.AuthorizationFile)
+}
+
 // secret reads a secret from an environment variable, or else a file.
 func (c *Channel) secret(what, env, path string) (string, error) {
 	switch {
@@ -275,9 +291,16 @@ func (c *ChannelSettings) SendsDocuments() bool {
 // SendsMail reports whether the messages of a channel are mails to mail addresses.
 func (c *ChannelSettings) SendsMail() bool { return c.AddressKind() == addresskind.Mail }
 
+// SendsTexts reports whether the messages of a channel are texts to phone numbers.
+func (c *ChannelSettings) SendsTexts() bool {
+	return c.Driver == "webhook" && c.Addresses == addresskind.Names[addresskind.Phone]
+}
+
 // AddressKind returns the kind of the addresses that a channel sends to, 0 for an unknown driver.
 func (c *ChannelSettings) AddressKind() uint8 {
 	switch {
+	case c.SendsTexts():
+		return addresskind.Phone
 	case c.SendsDocuments():
 		return addresskind.URL
 	case slices.Contains([]string{"smtp", "file", "inbox", "worker"}, c.Driver):
@@ -286,9 +309,12 @@ func (c *ChannelSettings) AddressKind() uint8 {
 	return 0
 }
 
+// AddressKindName returns the name of the kind of the addresses that a channel sends to.
+func (c *ChannelSettings) AddressKindName() string { return addresskind.Names[c.AddressKind()] }
+
 // CheckAddress refuses an address to which the channel does not send.
 func (c *Channel) CheckAddress(address string) error {
-	if c.SendsDocuments() && !c.AllowHTTP && strings.HasPrefix(address, "http://") {
+	if c.AddressKind() == addresskind.URL && !c.AllowHTTP && strings.HasPrefix(address, "http://") {
 		return inputerror.Invalid("/to", "use an https URL, or set allow_http for channel "+c.Name, "the URL does not use https")
 	}
 	return nil

@@ -152,6 +152,7 @@ type TemplateParts struct {
 	HTML    string `json:"html,omitempty"`
 	JSON    string `json:"json,omitempty"` // for programs
 
+	Type     string `json:"type,omitempty"`     // email or sms; "": email, and documents for programs
 	Markdown string `json:"markdown,omitempty"` // in place of HTML
 	Syntax   string `json:"syntax,omitempty"`   // liquid or notify
 	Layout   string `json:"layout,omitempty"`   // what stands around it
@@ -166,6 +167,12 @@ type TemplateParts struct {
 
 	TemplateVariants
 }
+
+// Types of templates.
+const (
+	TemplateEmail = "email"
+	TemplateSMS   = "sms"
+)
 
 // TemplateBody is the stored form of one version of a template.
 type TemplateBody struct {

@@ -44,7 +44,7 @@ type Subscriber struct {
 // An Address is an address of a subscriber. The first of each kind is the
 // default for channels of that kind.
 type Address struct {
-	Kind    string `json:"kind" enum:"mail,url" doc:"kind of address: mail (email channels) or url (webhook channels)"`
+	Kind    string `json:"kind" enum:"mail,url,phone" doc:"kind of address: mail (email channels), url (webhook channels) or phone (SMS channels)"`
 	Address string `json:"address" doc:"email address or URL, according to kind"`
 	Label   string `json:"label,omitempty" doc:"your own name for the address, such as work"`
 }

@@ -134,7 +134,7 @@ func (m MailBatch) writer(t *Template, v *readerLocalization) (*MailWriter, erro
 		return nil, err
 	}
 	if t.subject == nil {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer(""), Message: "the template is for webhooks and cannot be sent by email", Hint: "add a subject and a text to the template"}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer(""), Message: "the template is for webhooks or text messages and cannot be sent by email", Hint: "add a subject and a text to the template"}
 	}
 	var err error
 	if w.files, err = m.encodeFiles(t); err != nil {

@@ -21,6 +21,7 @@ type Source struct {
 	Text    string // "": generated from the HTML
 	HTML    string
 	JSON    string
+	SMS     bool // a text message: it has a text and no subject
 
 	Markdown string // instead of HTML
 	Layout   string // a built-in layout; "": the HTML is complete
@@ -99,7 +100,11 @@ func compile(src Source, within string) (*Template, *fanfare.Error) {
 	if !written && !onlyJSON {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer(""), Message: "the template has no text, html or markdown", Hint: "add one of them; a template for webhooks has json and no subject"}
 	}
-	if strings.TrimSpace(src.Subject) == "" && !onlyJSON {
+	if src.SMS {
+		if err := src.checkSMS(t.pointer); err != nil {
+			return nil, err
+		}
+	} else if strings.TrimSpace(src.Subject) == "" && !onlyJSON {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer("subject"), Message: "the template has no subject"}
 	}
 	var wrong []*fanfare.Error
@@ -111,7 +116,7 @@ func compile(src Source, within string) (*Template, *fanfare.Error) {
 		}
 		return &templatePart{Part: p}
 	}
-	if !onlyJSON {
+	if !onlyJSON && !src.SMS {
 		t.subject = compile("subject", src.Subject, liquid.Plain)
 	}
 	text, html, faults := t.compileBodies(src)
@@ -128,6 +133,21 @@ func compile(src Source, within string) (*Template, *fanfare.Error) {
 		p.owner = t
 	}
 	return t, nil
+}
+
+// checkSMS refuses the parts that a text message cannot have.
+func (src *Source) checkSMS(pointer func(string) string) *fanfare.Error {
+	for _, part := range []struct{ name, text string }{{"subject", src.Subject}, {"html", src.HTML}, {"markdown", src.Markdown}} {
+		if part.text != "" {
+			err := invalid(0, "write the whole message in text, or change the type of the template to email", "a text message has no %s", part.name)
+			err.Pointer = pointer(part.name)
+			return err
+		}
+	}
+	if len(src.Files) > 0 {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: pointer("attachments"), Message: "a text message cannot have files", Hint: "remove the files, or link to them"}
+	}
+	return nil
 }
 
 // parts lists the parts that the template has.

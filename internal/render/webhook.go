@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"maps"
@@ -38,12 +39,18 @@ import (
 //	"count": 7, "more": 5,
 //	"items": [{"event": {"specversion": "1.0", ...}, "topic": "prices", "ref": "evt-20777-64", "subscriptions": ["sub-1"]}, ...],
 //
+// A text message to a phone number has a document of its own:
+//
+//	{"id": "dlv-20261120-40041-17", "to": "+447700900123", "text": "...", "reference": "..."}
+//
 // If the template has JSON, the rendered JSON is the document.
 type WebhookBatch struct {
 	Template      *Template             // nil: none
 	OnMissing     func(variable string) // as in MailBatch
 	RefuseMissing bool
-	Direct        bool // a direct send: the document has what the template renders
+	Direct        bool   // a direct send: the document has what the template renders
+	Texts         bool   // the recipients have phone numbers; the template has a text
+	Reference     string // of a direct send, for Texts
 	Event         *fanfare.Event
 	Digest        *Digest // instead of Event, which is then nil
 	EventRef      fanfare.EventRef
@@ -55,6 +62,10 @@ type WebhookBatch struct {
 type WebhookWriter struct {
 	rendering
 	byLocalization *writersByLocalization[*WebhookWriter] // if set, nothing else is
+
+	texts     bool          // as in the batch
+	sms       *preparedPart // of Texts, instead of head
+	reference string
 
 	head     []byte         // the document up to the subscriber's id
 	document *preparedPart  // the template's JSON, instead of head
@@ -79,14 +90,17 @@ func (p WebhookBatch) Writer() (*WebhookWriter, error) {
 
 // writer prepares the batch for recipients with the same localization.
 func (p WebhookBatch) writer(t *Template, v *readerLocalization) (*WebhookWriter, error) {
-	w := &WebhookWriter{}
-	if t != nil && (t.json != nil || p.Direct) {
+	w := &WebhookWriter{texts: p.Texts, reference: p.Reference}
+	if p.Texts && (t == nil || t.json == nil && t.text == nil) {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the message has no text, and cannot be sent by SMS", Hint: "set a template with a text"}
+	}
+	if t != nil && (t.json != nil || p.Direct || p.Texts) {
 		var err error
 		if w.rendering, err = newRendering(t, messageContent{p.Event, p.Digest, p.Topic, p.Service}, v, t.missingVariables(p.OnMissing, p.RefuseMissing)); err != nil {
 			return nil, err
 		}
 		for _, part := range t.parts() {
-			if (part == t.json) != (t.json != nil) {
+			if (part == t.json) != (t.json != nil) || p.Texts && part != t.text && part != t.json {
 				continue
 			}
 			prep, err := w.prepare(part)
@@ -95,6 +109,10 @@ func (p WebhookBatch) writer(t *Template, v *readerLocalization) (*WebhookWriter
 			}
 			if part == t.json {
 				w.document = prep
+				return w, nil
+			}
+			if p.Texts {
+				w.sms = prep
 				return w, nil
 			}
 			w.message = append(w.message, messagePart{part.Name, prep})
@@ -142,7 +160,11 @@ func (w *WebhookWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte,
 		return one.Write(dst, r)
 	}
 	start := len(dst)
-	to, err := address.ParseURL(r.Address)
+	parse := address.ParseURL
+	if w.texts {
+		parse = address.ParsePhone
+	}
+	to, err := parse(r.Address)
 	if err != nil {
 		return driver.Message{}, dst, invalidValue("to", "%s", err.Error())
 	}
@@ -164,6 +186,19 @@ func (w *WebhookWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte,
 			return driver.Message{}, dst, w.template.setRenderedPosition(w.document.part, notJSON())
 		}
 		return message(b)
+	}
+	if w.sms != nil {
+		if err := w.renderPersonal(w.sms, r, vars); err != nil {
+			return driver.Message{}, dst, err
+		}
+		w.text = w.sms.AppendText(w.text[:0])
+		b := appendString(append(dst, `{"id":`...), r.Delivery.String())
+		b = appendString(append(b, `,"to":`...), to)
+		b = append(liquid.AppendText(append(b, `,"text":"`...), bytes.TrimSpace(w.text), liquid.JSON), '"')
+		if w.reference != "" {
+			b = appendString(append(b, `,"reference":`...), w.reference)
+		}
+		return message(append(b, '}'))
 	}
 	b := append(dst, w.head...)
 	b = appendString(b, r.ID)

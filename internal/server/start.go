@@ -234,7 +234,7 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 	}
 	c.registry, err = registry.Open(ctx, registry.Options{
 		Issuers: c.issuers.URLs(),
-		Store:   c.control, Conditions: c.conditions(), ParseAddress: address.Parse, ParseURL: address.ParseURL,
+		Store:   c.control, Conditions: c.conditions(), ParseAddress: address.Parse, ParseURL: address.ParseURL, ParsePhone: address.ParsePhone,
 		CheckKey: c.capture.CheckKey, CompileTemplate: preview.CompileTemplate(int(c.config.MaxAttachments)), DryRunTemplate: preview.DryRunTemplate, DryRunDigest: preview.DryRunDigest, Files: filetype.Policy(c.config.AllowAttachments),
 		WaitInFlight: c.awaitEnded, Now: c.clock.Now, SuppressionKey: c.keys.Suppression.Bytes, Progress: c.progress.Begin("load subscriptions", 0),
 		StoreOutage: c.outage.Err, MaxWait: c.db.Patience(), Logger: c.log,

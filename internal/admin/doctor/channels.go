@@ -58,6 +58,9 @@ func (o *Options) secrets(r *Report, check string, c *catalog.Channel) {
 		if _, err := c.Secrets(); err != nil {
 			unreadable(r, check, mend, c.SecretFile, "secret", err)
 		}
+		if _, err := c.Authorization(); err != nil {
+			unreadable(r, check, mend, c.AuthorizationFile, "authorization", err)
+		}
 	}
 	if c.Receipts.SecretEnv+c.Receipts.SecretFile == "" {
 		return

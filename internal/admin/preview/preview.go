@@ -295,6 +295,9 @@ func (m *request) asMatched(ctx context.Context, place fanfare.RowID) error {
 // sampleReceiver is the address of a recipient without a URL.
 const sampleReceiver = "https://receiver.example.org/"
 
+// samplePhone is the number of a recipient without one; it is reserved for fiction.
+const samplePhone = "+447700900123"
+
 // sampleFrom is the sender if the service has no channel yet.
 const sampleFrom = "Preview <preview@example.org>"
 
@@ -305,7 +308,7 @@ func (m *request) write(ctx context.Context, template *render.Template) (render.
 		return render.Preview{}, err
 	}
 	if channel.SendsDocuments() {
-		return m.webhookDocument(template)
+		return m.webhookDocument(template, channel)
 	}
 	from, err := mail.ParseAddress(channel.From)
 	if err != nil {
@@ -352,11 +355,11 @@ func (m *request) content(ctx context.Context) func(*fanfare.File) ([]byte, erro
 }
 
 // webhookDocument writes the document that a webhook would post.
-func (m *request) webhookDocument(template *render.Template) (render.Preview, error) {
+func (m *request) webhookDocument(template *render.Template, channel *catalog.Channel) (render.Preview, error) {
 	now := m.Clock.Now()
 	event := fanfare.Event{ID: "preview", Source: "/preview", Time: now}
 	m.recipient.Delivery = fanfare.DeliveryRef{Day: fanfare.DayOf(now)}
-	posting := render.WebhookBatch{Template: template, Event: &event, EventRef: m.ref, Service: m.service}
+	posting := render.WebhookBatch{Template: template, Event: &event, EventRef: m.ref, Service: m.service, Texts: channel.SendsTexts()}
 	if m.topic != nil {
 		posting.Topic, event.Type = m.topic.Name, m.topic.Name
 	}
@@ -367,8 +370,12 @@ func (m *request) webhookDocument(template *render.Template) (render.Preview, er
 	if template.Digest() {
 		posting.Digest, posting.Event = m.digest(&event), nil
 	}
-	if _, err := address.ParseURL(m.recipient.Address); err != nil { // a sample, or an email address
-		m.recipient.Address = sampleReceiver
+	parse, sample := address.ParseURL, sampleReceiver
+	if channel.SendsTexts() {
+		parse, sample = address.ParsePhone, samplePhone
+	}
+	if _, err := parse(m.recipient.Address); err != nil { // a sample, or an email address
+		m.recipient.Address = sample
 	}
 	writer, err := posting.Writer()
 	if err != nil {

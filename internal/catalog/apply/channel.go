@@ -30,7 +30,7 @@ func (pl *Plan) channel(name string, spec *document.ChannelSpec) {
 			return
 		}
 		if old.AddressKind() != ch.AddressKind() {
-			pl.fail(at+"/driver", inputerror.Invalid("", "create another channel", "the driver cannot be changed from %s to %s, because they use different kinds of addresses", old.Driver, ch.Driver))
+			pl.fail(at+"/driver", inputerror.Invalid("", "create another channel", "the channel cannot be changed from %s to %s addresses", old.AddressKindName(), ch.AddressKindName()))
 		}
 		ch.Number = old.Number
 		pl.Diff.Add(catalog.KindChannel, name, "update", changed)

@@ -14,6 +14,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/schedule/quiethours"
 )
@@ -105,6 +106,7 @@ func (p *reader) channel(n node) *ChannelSpec {
 	switch c.Driver {
 	case "webhook":
 		n.oneOf("secret_env", "secret_file")
+		n.provider(c)
 	case "smtp":
 		n.relayed(c)
 	case "file":
@@ -554,4 +556,40 @@ func webhookFields(c *ChannelSpec, all fieldReaders) {
 	all["secret_file"] = func(v node) { c.SecretFile = v.path() }
 	all["allow_http"] = func(v node) { c.AllowHTTP = v.yes() }
 	all["connect_timeout"] = func(v node) { c.ConnectTimeout = v.duration() }
+	all["addresses"] = func(v node) {
+		if kind := v.choice("url", phone); kind == phone {
+			c.Addresses = kind
+		}
+	}
+	all["url"] = func(v node) { c.URL = v.receiver() }
+	all["authorization_env"] = func(v node) { c.AuthorizationEnv = v.line() }
+	all["authorization_file"] = func(v node) { c.AuthorizationFile = v.path() }
+}
+
+// phone is the kind of the addresses of a channel for text messages.
+const phone = "phone"
+
+// receiver reads the URL to which a channel posts all messages.
+func (n node) receiver() string {
+	normal, err := address.ParseURL(n.line())
+	if err != nil {
+		n.fail(err)
+	}
+	return normal
+}
+
+// provider checks the settings of a webhook channel that posts all messages to one URL.
+func (n node) provider(c *ChannelSpec) {
+	n.oneOf("authorization_env", "authorization_file")
+	switch {
+	case c.Addresses == phone:
+		n.needs("url", "set it to the URL of the SMS provider")
+	case c.URL != "":
+		n.fault("set addresses to phone, or remove url", "url is only valid with addresses: phone")
+	case c.AuthorizationEnv+c.AuthorizationFile != "":
+		n.fault("set url and addresses: phone, or remove it", "authorization_env and authorization_file are only valid with url")
+	}
+	if strings.HasPrefix(c.URL, "http://") && !c.AllowHTTP {
+		n.fault("use an https URL, or set allow_http", "the URL does not use https")
+	}
 }

@@ -246,6 +246,7 @@ func (p *reader) template(n node) *TemplateSpec {
 	t := &TemplateSpec{}
 	var w catalog.TemplateWords
 	known := variantFields(&t.TemplateVariants)
+	known["type"] = func(v node) { t.Type = v.choice(catalog.TemplateEmail, catalog.TemplateSMS) }
 	known["syntax"] = func(v node) { t.Syntax = v.text() }
 	known["layout"] = func(v node) { t.Layout = v.name() }
 	known["lang"] = func(v node) { t.Lang = v.text() }

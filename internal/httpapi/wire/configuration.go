@@ -143,6 +143,7 @@ type TemplateParts struct {
 	JSON    string `json:"json,omitempty" doc:"body of webhook requests, in place of the default document"`
 
 	Markdown string `json:"markdown,omitempty" doc:"source of the HTML, instead of html"`
+	Type     string `json:"type,omitempty" enum:"email,sms" doc:"sms: a text message, which has a text and no subject"`
 	Syntax   string `json:"syntax,omitempty" enum:"liquid,notify" doc:"notify: placeholders ((name)) and ((flag??text)), as in GOV.UK Notify"`
 	Layout   string `json:"layout,omitempty" doc:"frame around the HTML: layout: plain has an unsubscribe link, layout: letter has none; absent: the HTML is complete"`
 	Lang     string `json:"lang,omitempty" doc:"language of the template, such as cy, or a Liquid output such as {{ event.locale }}; default: en"`
@@ -200,8 +201,12 @@ type ChannelSettings struct {
 	AllowHTTP      bool   `json:"allow_http,omitempty" doc:"webhook: allow URLs without TLS"`
 	ConnectTimeout string `json:"connect_timeout,omitempty" doc:"webhook: time limit for the TCP connection, and again for the TLS handshake"`
 
+	URL               string `json:"url,omitempty" doc:"webhook with addresses phone: URL of the SMS provider, to which all messages are posted"`
+	AuthorizationEnv  string `json:"authorization_env,omitempty" doc:"webhook with url: name of an environment variable of the server that contains the Authorization header of the requests"`
+	AuthorizationFile string `json:"authorization_file,omitempty" doc:"webhook with url: file on the server that contains the Authorization header of the requests, instead of authorization_env"`
+
 	Worker    string `json:"worker,omitempty" doc:"worker: name of the worker that delivers"`
-	Addresses string `json:"addresses,omitempty" doc:"worker: mail or url; messages to URLs are JSON documents. Default: mail"`
+	Addresses string `json:"addresses,omitempty" doc:"worker: mail or url; messages to URLs are JSON documents. Default: mail. webhook: url or phone; with phone, all messages go to the URL in url. Default: url"`
 	Batch     int    `json:"batch,omitempty" doc:"worker: maximum number of messages in a request. Default: 50"`
 
 	QuietHours *QuietHours `json:"quiet_hours,omitempty" doc:"hours in which nothing is sent to people, in their own time zone"`

@@ -53,8 +53,8 @@ type To struct {
 // MessageContent is a template for one message, in Liquid. Values in HTML are
 // escaped.
 type MessageContent struct {
-	Subject string `json:"subject" example:"Order {{ event.order }}"`
-	Text    string `json:"text,omitempty" doc:"plain text; text, html or both are required" example:"Thank you, {{ sub.name | default: 'friend' }}."`
+	Subject string `json:"subject,omitempty" doc:"required, except in a text message, which has none" example:"Order {{ event.order }}"`
+	Text    string `json:"text,omitempty" doc:"plain text; text, html or both are required; a text message has only text" example:"Thank you, {{ sub.name | default: 'friend' }}."`
 	HTML    string `json:"html,omitempty" doc:"values are escaped"`
 }
 

@@ -21,7 +21,7 @@ var zonesText string
 // the kind of its driver, never its name.
 type Channel struct {
 	Name, Title string
-	Kind        string // mail, webhook or inbox
+	Kind        string // mail, webhook, sms or inbox
 }
 
 // An option is an entry of a select field.
@@ -60,6 +60,8 @@ func textOf(kind string) string {
 	switch kind {
 	case "webhook":
 		return "channel_webhook"
+	case "sms":
+		return "channel_sms"
 	case "inbox":
 		return "channel_inbox"
 	}

@@ -6,8 +6,11 @@ import (
 
 // normal returns the normal form of an address.
 func (r *Registry) normal(kind uint8, address string) (string, error) {
-	if kind == addresskind.URL {
+	switch kind {
+	case addresskind.URL:
 		return r.opt.ParseURL(address)
+	case addresskind.Phone:
+		return r.opt.ParsePhone(address)
 	}
 	return r.opt.ParseAddress(address)
 }

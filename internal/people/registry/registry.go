@@ -34,6 +34,8 @@ type Options struct {
 
 	// ParseURL does the same for the URL of a webhook receiver.
 	ParseURL func(string) (string, error)
+	// ParsePhone does the same for a telephone number.
+	ParsePhone func(string) (string, error)
 
 	// CompileTemplate checks the syntax of a template. The pointers of its
 	// errors begin with /templates/NAME.

@@ -400,7 +400,7 @@ func (r *Registry) checkSubscriber(svc *catalog.ServiceSnapshot, p *people.Subsc
 
 func (r *Registry) checkOneAddress(svc *catalog.ServiceSnapshot, a *people.Address) (w checkedAddress, err error) {
 	if w.kind = addresskind.Parse(a.Kind); w.kind == 0 {
-		return w, inputerror.Invalid("/kind", "use mail or url", "unknown address kind %s", inputerror.Quote(a.Kind))
+		return w, inputerror.Invalid("/kind", "use mail, url or phone", "unknown address kind %s", inputerror.Quote(a.Kind))
 	}
 	if a.Address == "" {
 		return w, inputerror.Invalid("/address", "", "address is missing")

@@ -112,6 +112,8 @@ func channelsFor(r *registry.Registry, service string, takes func(*catalog.Chann
 // kindOf returns the kind under which pages show a channel.
 func kindOf(c *catalog.Channel) string {
 	switch {
+	case c.SendsTexts():
+		return "sms"
 	case c.SendsDocuments():
 		return "webhook"
 	case c.Driver == "inbox":

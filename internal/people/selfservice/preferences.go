@@ -90,7 +90,7 @@ func (p *Preferences) cadences(s *people.Subscription) []string {
 func (p *Preferences) channels(s *people.Subscription) []pages.Channel {
 	is := p.registry.Configuration().Channel(s.Service, s.Channel)
 	list := channelsFor(p.registry, s.Service, func(c *catalog.Channel) bool {
-		return is != nil && c.SendsMail() == is.SendsMail()
+		return is != nil && c.AddressKind() == is.AddressKind()
 	})
 	if len(list) < 2 {
 		return nil

@@ -66,7 +66,7 @@ func (l *List) ParseHash(text string) (s Record, err error) {
 	switch {
 	case !ours && strings.Contains(text, "-"):
 		return s, inputerror.Invalid("/hash", "restore a backup, which contains the key, or use the address itself", "the hash was made with the key of another server")
-	case err != nil, len(b) != 1+8+sha256.Size, b[0] != addresskind.Mail && b[0] != addresskind.URL:
+	case err != nil, len(b) != 1+8+sha256.Size, b[0] == 0 || int(b[0]) >= len(addresskind.Names):
 		return s, inputerror.Invalid("/hash", "copy the hash unchanged from an export", "%s is not the hash of an address", inputerror.Quote(text))
 	}
 	s.Kind, s.Tag = b[0], binary.BigEndian.Uint64(b[1:])

@@ -33,7 +33,11 @@ func Mailing(template *render.Template, posted *fanfare.AcceptedEvent, event fan
 // Posting returns the settings that all webhook requests of an event share. The template may
 // be nil: the request then carries the event itself.
 func Posting(template *render.Template, posted *fanfare.AcceptedEvent, event fanfare.EventRef) render.WebhookBatch {
-	return render.WebhookBatch{Template: template, Direct: posted.Direct != nil, Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service}
+	p := render.WebhookBatch{Template: template, Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service}
+	if posted.Direct != nil {
+		p.Direct, p.Reference = true, posted.Direct.Reference
+	}
+	return p
 }
 
 // Recipient returns a subscriber as the recipient of an event, without subscriptions and

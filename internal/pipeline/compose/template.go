@@ -32,8 +32,11 @@ func (t *Templates) Of(posted *fanfare.AcceptedEvent, number uint32) (*render.Te
 	if number != 0 || posted.Direct == nil || posted.Direct.Content == nil {
 		return t.version(number)
 	}
-	c := posted.Direct.Content
-	return render.Compile(render.Source{Name: ContentName, Subject: c.Subject, Text: c.Text, HTML: c.HTML, Files: fanfare.Shown(posted.Direct.Files)})
+	c, sms := posted.Direct.Content, false
+	if channel, ok := t.registry.Channel(posted.Direct.Channel); ok {
+		sms = channel.SendsTexts()
+	}
+	return render.Compile(render.Source{Name: ContentName, SMS: sms, Subject: c.Subject, Text: c.Text, HTML: c.HTML, Files: fanfare.Shown(posted.Direct.Files)})
 }
 
 func (t *Templates) version(number uint32) (*render.Template, error) {
@@ -64,7 +67,7 @@ func SourceOfParts(name string, p catalog.TemplateParts) render.Source {
 		p.Subject, p.Text, p.HTML = "{{ formatted.subject }}", "{{ formatted.text }}", "{{ formatted.html | raw }}"
 	}
 	return render.Source{
-		Name: name, Subject: p.Subject, Text: p.Text, HTML: p.HTML, JSON: p.JSON, Markdown: p.Markdown, Layout: p.Layout,
+		Name: name, SMS: p.Type == catalog.TemplateSMS, Subject: p.Subject, Text: p.Text, HTML: p.HTML, JSON: p.JSON, Markdown: p.Markdown, Layout: p.Layout,
 		Lang: p.Lang, Page: p.Page, Partials: p.Partials, Syntax: p.Syntax, Files: p.Files(), Variants: variants(p.TemplateVariants),
 	}
 }

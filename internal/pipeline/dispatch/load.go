@@ -277,11 +277,11 @@ func groupSharedContent(jobs []deliver.Job) {
 	}
 }
 
-// destination returns the domain or host that answers for an address: its limits apply. A file
-// and an inbox have none.
+// destination returns the domain or host that answers for an address: its limits apply. A file,
+// an inbox and a phone number have none.
 func destination(channel *catalog.Channel, to string) string {
 	switch {
-	case channel.Driver == "file", channel.Driver == "inbox":
+	case channel.Driver == "file", channel.Driver == "inbox", channel.SendsTexts():
 		return ""
 	case channel.SendsDocuments():
 		return address.HostPort(to)

@@ -91,6 +91,7 @@ var english = map[string]string{
 	"channel":           "Send by",
 	"channel_mail":      "Email",
 	"channel_webhook":   "Webhook",
+	"channel_sms":       "Text message",
 	"channel_inbox":     "Inbox",
 	"cadence":           "How often",
 	"cadence_immediate": "Immediately",

@@ -115,6 +115,7 @@ func secretProblems(conf *catalog.Channel) (all []wire.ChannelProblem) {
 		}
 	case "webhook":
 		check("secret", conf.SecretFile, atStart, conf.Secrets)
+		check("authorization", conf.AuthorizationFile, atStart, conf.Authorization)
 	}
 	if conf.Receipts.SecretEnv+conf.Receipts.SecretFile != "" {
 		check("receipts", conf.Receipts.SecretFile, "receipts of the provider are refused", conf.ReceiptSecrets)

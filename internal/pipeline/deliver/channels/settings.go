@@ -52,7 +52,7 @@ func (c *Channels) settings(conf *catalog.Channel) (deliver.Settings, error) {
 	case "worker":
 		s.Relays = []deliver.RelaySettings{{Name: conf.Worker, Driver: c.worker(conf, &s), Weight: 1}}
 	default:
-		s.Direct = conf.Driver == "webhook"
+		s.Direct = conf.Driver == "webhook" && !conf.SendsTexts() // a provider is a relay
 		relays, err := (builder{webhookKey: c.parts.WebhookKey, networks: c.parts.Networks, abort: c.parts.Abort}).relays(conf, &s)
 		if err != nil {
 			return s, err
@@ -86,7 +86,7 @@ func (b builder) relays(conf *catalog.Channel, s *deliver.Settings) (all []deliv
 		if err != nil {
 			return nil, err
 		}
-		return []deliver.RelaySettings{{Name: "webhook", Driver: hook, Weight: 1, ManyReceivers: true}}, nil
+		return []deliver.RelaySettings{{Name: "webhook", Driver: hook, Weight: 1, ManyReceivers: !conf.SendsTexts()}}, nil
 	}
 	return nil, fmt.Errorf("channel %s/%s: unknown driver %q", conf.Service, conf.Name, conf.Driver)
 }

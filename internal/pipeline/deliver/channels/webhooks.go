@@ -20,7 +20,12 @@ func (b builder) webhook(conf *catalog.Channel, s *deliver.Settings) (driver.Dri
 	if err != nil {
 		return nil, err
 	}
+	authorization, err := conf.Authorization()
+	if err != nil {
+		return nil, err
+	}
 	config := webhook.Config{
+		URL: conf.URL, Authorization: authorization,
 		Service: conf.Service, Keys: keys, AllowHTTP: conf.AllowHTTP, AllowNetworks: b.networks, Connections: s.Connections,
 		ConnectTimeout: time.Duration(conf.ConnectTimeout), TLSTimeout: time.Duration(conf.ConnectTimeout),
 		SendTimeout: s.SendTimeout, IdleTimeout: s.IdleTimeout, Abort: b.abort,
@@ -65,6 +70,9 @@ func (c *Channels) ReceiverSecret(service, name, to string) (wire.ReceiverSecret
 	}
 	if conf.Driver != "webhook" {
 		return wire.ReceiverSecret{}, &fanfare.Error{Code: fanfare.Invalid, Message: "channel " + name + " does not sign requests: its driver is " + conf.Driver, Hint: "use a channel with the webhook driver"}
+	}
+	if conf.SendsTexts() {
+		to = conf.URL
 	}
 	receiver, err := address.ParseURL(to)
 	if err != nil {

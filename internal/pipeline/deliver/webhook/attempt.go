@@ -150,7 +150,7 @@ func (a *attempt) run(to *url.URL) (driver.Outcome, progress) {
 func (a *attempt) request(to *url.URL) *http.Request {
 	c, id, unix := &a.driver.config, a.message.Delivery.String(), now().Unix()
 	body := bytes.Clone(a.message.Body)
-	signature := sign(c.Keys, c.Service, a.message.To, id, unix, body)
+	signature := sign(c.Keys, c.Service, a.driver.receiver(a.message), id, unix, body)
 	request := &http.Request{
 		Method: http.MethodPost, URL: to, Host: to.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{
@@ -163,6 +163,9 @@ func (a *attempt) request(to *url.URL) *http.Request {
 		ContentLength: int64(len(body)),
 		Body:          io.NopCloser(bytes.NewReader(body)),
 		GetBody:       func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil },
+	}
+	if c.Authorization != "" {
+		request.Header["Authorization"] = []string{c.Authorization}
 	}
 	return request.WithContext(a.ctx)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net/netip"
+	"strings"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -21,6 +22,9 @@ const (
 type Config struct {
 	Service string // owner of the channel; the keys of receivers are derived from it
 	Keys    []Key  // for signatures, the newest first; at least one
+
+	URL           string // receives all messages, in normal form; "": the address of each message is its receiver
+	Authorization string // header field Authorization of each request to URL, or ""
 
 	AllowHTTP     bool           // accept URLs without TLS
 	AllowNetworks []netip.Prefix // in addition to the public Internet
@@ -44,6 +48,12 @@ func (c Config) Validate() error {
 	}
 	if len(c.Keys) == 0 {
 		return wrong("/secret", "the channel has no secret to sign requests with", "set secret_env or secret_file")
+	}
+	if strings.ContainsFunc(c.Authorization, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return wrong("/authorization", "the authorization is not a header field", "write one line of ASCII, such as Bearer TOKEN, into the file or the variable")
+	}
+	if c.Authorization != "" && c.URL == "" {
+		return wrong("/authorization", "the channel has an authorization but no url", "set url to the URL of the provider")
 	}
 	if c.Connections < 0 || c.ConnectTimeout < 0 || c.TLSTimeout < 0 || c.FirstByteTimeout < 0 || c.SendTimeout < 0 || c.IdleTimeout < 0 {
 		return wrong("", "connections and timeouts must not be negative", "0 means the default")

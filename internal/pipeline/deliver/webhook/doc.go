@@ -1,5 +1,5 @@
 // Package webhook is the driver for HTTP: each message is one POST request to the URL that
-// is its address, signed as Standard Webhooks (https://www.standardwebhooks.com) defines.
+// is its address, or to the URL of the channel's provider, signed as Standard Webhooks (https://www.standardwebhooks.com) defines.
 // Package channels creates the drivers, and package deliver calls Serve. attempt.go sends one
 // request, keys.go signs it, and transport.go decides which addresses may be reached.
 //

@@ -41,7 +41,7 @@ func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 
 // post sends one message and reports it. It returns only errors of the queue.
 func (d *Driver) post(ctx context.Context, queue driver.Queue, message *driver.Message) error {
-	to, err := d.parseURL(message.To)
+	to, err := d.parseURL(d.receiver(message))
 	if err != nil {
 		return settle(queue, message, driver.Outcome{Verdict: driver.Permanent, Text: replyText(err.Error()), Relay: "this server", Class: fanfare.ClassInvalid})
 	}
@@ -58,6 +58,14 @@ func (d *Driver) post(ctx context.Context, queue driver.Queue, message *driver.M
 		return settle(queue, message, outcome)
 	}
 	return report(queue, message, outcome)
+}
+
+// receiver returns the URL to which a message is posted.
+func (d *Driver) receiver(message *driver.Message) string {
+	if d.config.URL != "" {
+		return d.config.URL
+	}
+	return message.To
 }
 
 // parseURL parses the address of a message.

@@ -197,7 +197,7 @@ func (m *Messages) draft(ctx context.Context, posted *fanfare.AcceptedEvent, req
 	event := fanfare.EventRef{Day: fanfare.DayOf(posted.ReceivedAt)}
 	if d.channel.SendsDocuments() {
 		posting := compose.Posting(template, posted, event)
-		posting.RefuseMissing = true
+		posting.Texts, posting.RefuseMissing = d.channel.SendsTexts(), true
 		d.writer, err = posting.Writer()
 	} else {
 		var mailing render.MailBatch
