@@ -62,7 +62,7 @@ func (c *components) listen(ctx context.Context) error {
 	reports := c.reporter(mover, parking)
 	eraser := privacy.NewEraser(privacy.Options{
 		Registry: c.registry, Store: c.store, Bus: c.bus, Recorder: c.recorder, Mailboxes: c.mailboxes, Submitted: messages.Submissions{Messages: c.messages}.Known, Cancel: c.switches.Cancel, Claims: c.dispatch.Claims(), Drop: c.channels.Drop, Clock: c.clock, Logger: c.log,
-		Exclusive: c.exclusive, Retrying: c.retrying, Accepting: c.accepting, Sends: c.sends,
+		Exclusive: c.exclusive, Retrying: c.retrying, Accepting: c.accepting, Sends: c.sends, Files: c.files,
 	})
 	c.background(eraser.Run)
 

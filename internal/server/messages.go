@@ -9,9 +9,13 @@ import (
 	"fanfare.dev/fanfare/internal/admin/inspect"
 	"fanfare.dev/fanfare/internal/admin/privacy"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/compat/notify/files"
 	"fanfare.dev/fanfare/internal/filetype"
+	"fanfare.dev/fanfare/internal/httpapi/limits"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/submission"
+	"fanfare.dev/fanfare/internal/people/pages"
+	"fanfare.dev/fanfare/internal/people/selfservice"
 	"fanfare.dev/fanfare/internal/pipeline/ingest/messages"
 	"fanfare.dev/fanfare/internal/sends"
 )
@@ -48,5 +52,10 @@ func (c *components) startMessages(ctx context.Context) (err error) {
 		return fmt.Errorf("sends: %w", err)
 	}
 	c.background(c.sends.Run)
+	c.files = files.New(files.Options{
+		Store: c.control, Key: c.keys.Suppression.Bytes, Address: (&limits.WrongKeys{Proxies: c.config.Proxies()}).ClientAddress, Clock: c.clock, Logger: c.log,
+		Site: func(service string) (*pages.Site, string) { return selfservice.SiteOf(c.registry, service), "" },
+	})
+	c.background(c.files.Run)
 	return nil
 }

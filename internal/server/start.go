@@ -20,6 +20,7 @@ import (
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/cluster"
+	"fanfare.dev/fanfare/internal/compat/notify/files"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/datadir"
@@ -161,6 +162,7 @@ type components struct {
 	messages  *messages.Messages
 	submitter *submission.Submitter
 	sends     *sends.Sends
+	files     *files.Files // behind links in messages
 
 	// startFeedback
 	inbound *inbound.Server // nil without inbound mail

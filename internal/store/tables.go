@@ -50,6 +50,7 @@ func ControlTables() []Table {
 		{"tasks", columns("id text, body text"), 1, ""},
 		{"news_position", columns("one int, given int, planned int"), 1, ""},
 		{"sends", columns("id text, body text"), 1, ""},
+		{"linked_files", columns("id blob, service text, recipient blob, expires_at int, content blob"), 1, ""},
 		{"send_rows", columns("send text, upload int, chunk int, first int, count int, rows blob"), 3, ""},
 		{"send_errors", columns("send text, upload int, page int, errors blob"), 3, ""},
 		{"send_parts", columns("send text, part int, event text, at int, outcome blob"), 2, ""},

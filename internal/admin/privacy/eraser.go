@@ -49,6 +49,12 @@ type Options struct {
 	Retrying  ctxlock.Lock // held during a retry of parked work
 	Accepting *Barrier     // direct messages that are being accepted
 	Sends     Sends
+	Files     Files
+}
+
+// Files are behind links in messages; *files.Files has this method.
+type Files interface {
+	Erase(ctx context.Context, service string, names []string) error
 }
 
 // Sends have lists with the rows of people; *sends.Sends has these methods.
@@ -176,6 +182,9 @@ func (e *Eraser) erase(ctx context.Context, some []*erasure) error {
 	}
 	for _, one := range some {
 		if err := e.options.Sends.Erase(ctx, one.Service, one.Places, one.Names); err != nil {
+			return err
+		}
+		if err := e.options.Files.Erase(ctx, one.Service, one.Names); err != nil {
 			return err
 		}
 	}

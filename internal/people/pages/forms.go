@@ -73,6 +73,12 @@ type ConfirmForm struct {
 // A Fact is the name of a text and a value.
 type Fact struct{ Name, Value string }
 
+// A DownloadForm downloads a file.
+type DownloadForm struct {
+	AskAddress bool
+	Address    string // as it was entered before
+}
+
 // A PreferencesForm lists the subscriptions of a person to be changed.
 type PreferencesForm struct {
 	List     []Preference

@@ -56,6 +56,7 @@ const (
 	Preferences Kind = "preferences" // *PreferencesForm
 
 	MailPrograms Kind = "mailprograms" // *MailProgramsForm
+	Download     Kind = "download"     // *DownloadForm
 )
 
 // A Button is a form with a button only.
@@ -100,7 +101,7 @@ type Writer struct{ templates map[Kind]*template.Template }
 // NewWriter parses the templates.
 func NewWriter() *Writer {
 	w := &Writer{map[Kind]*template.Template{}}
-	for _, k := range []Kind{Notice, Unsubscribe, SignUp, Confirm, Preferences, MailPrograms} {
+	for _, k := range []Kind{Notice, Unsubscribe, SignUp, Confirm, Preferences, MailPrograms, Download} {
 		w.templates[k] = template.Must(template.ParseFS(sources, "layout.html", "choices.html", string(k)+".html"))
 	}
 	return w

@@ -58,7 +58,7 @@ func (p *Preferences) Move(ctx context.Context, token, to string, may recipientp
 	if err != nil {
 		return err
 	}
-	site := siteOf(p.registry, link.Service)
+	site := SiteOf(p.registry, link.Service)
 	return quietly(p.mails.send(ctx, &pageMail{kind: "confirm", service: link.Service, channel: channel, to: to, locale: person.Locale, title: site.Name,
 		url: p.mails.base + "/a/" + pass, expires: p.clock.Now().Add(confirmFor)}))
 }
@@ -66,7 +66,7 @@ func (p *Preferences) Move(ctx context.Context, token, to string, may recipientp
 // LookMove describes the change that a link confirms.
 func (p *Preferences) LookMove(_ context.Context, token string) (recipientpages.Confirmation, error) {
 	of, late, err := p.openMove(token)
-	return recipientpages.Confirmation{Site: siteOf(p.registry, of.Service), Address: of.To, Late: late}, err
+	return recipientpages.Confirmation{Site: SiteOf(p.registry, of.Service), Address: of.To, Late: late}, err
 }
 
 func (p *Preferences) openMove(token string) (of addressChange, late bool, err error) {
@@ -100,7 +100,7 @@ func (p *Preferences) owner(ctx context.Context, of *addressChange, person *peop
 // the old address.
 func (p *Preferences) ConfirmMove(ctx context.Context, token string) (recipientpages.Confirmation, error) {
 	of, late, err := p.openMove(token)
-	c := recipientpages.Confirmation{Site: siteOf(p.registry, of.Service), Address: of.To, Late: late}
+	c := recipientpages.Confirmation{Site: SiteOf(p.registry, of.Service), Address: of.To, Late: late}
 	if err != nil || late {
 		return c, err
 	}

@@ -60,7 +60,7 @@ func detailOf(r *registry.Registry, s *people.Subscription, locale string) strin
 	if d.Decode(&values) != nil {
 		return ""
 	}
-	texts := siteOf(r, s.Service).Texts
+	texts := SiteOf(r, s.Service).Texts
 	say := func(name string) string { return texts.Say(locale, name) }
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(rule.Params)) {

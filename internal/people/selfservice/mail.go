@@ -39,7 +39,7 @@ func (p *Mailer) send(ctx context.Context, m *pageMail) error {
 	if svc == nil {
 		return &fanfare.Error{Code: fanfare.NotFound, Message: "unknown service " + m.service}
 	}
-	site := siteOf(p.registry, m.service)
+	site := SiteOf(p.registry, m.service)
 	data := map[string]string{"title": m.title, "url": m.url, "name": site.Name}
 	message := &wire.MessageRequest{Channel: m.channel, To: m.to, Lane: fanfare.Urgent.String(), Expires: m.expires, Reference: "page-" + m.kind}
 	if template := svc.Pages.Templates[m.kind]; template != "" {

@@ -109,7 +109,7 @@ func (m *MailPrograms) open(ctx context.Context, token string) (link programsLin
 	if err := json.Unmarshal(b, &link); err != nil {
 		return link, shown, err
 	}
-	shown.Site = siteOf(m.registry, link.Service)
+	shown.Site = SiteOf(m.registry, link.Service)
 	if shown.Late {
 		return link, shown, nil
 	}

@@ -61,7 +61,7 @@ func (p *Preferences) Preferences(ctx context.Context, token string) (recipientp
 	if err != nil {
 		return recipientpages.Preferences{}, err
 	}
-	shown := recipientpages.Preferences{Site: siteOf(p.registry, link.Service), Locale: person.Locale, Late: late}
+	shown := recipientpages.Preferences{Site: SiteOf(p.registry, link.Service), Locale: person.Locale, Late: late}
 	if late {
 		return shown, nil
 	}
@@ -106,7 +106,7 @@ func (p *Preferences) reaches(s *people.Subscription, channel string) bool {
 // locales returns the languages of the pages of a service, and that of the person.
 func locales(r *registry.Registry, service, own string) []string {
 	list := []string{"en"}
-	for tag := range siteOf(r, service).Texts {
+	for tag := range SiteOf(r, service).Texts {
 		list = append(list, tag)
 	}
 	list = distinct(list)

@@ -68,7 +68,7 @@ func (s *Signups) Form(service, topic string) (recipientpages.SignupForm, error)
 	if t == nil || t.Settings().Signup == nil {
 		return f, &fanfare.Error{Code: fanfare.NotFound, Message: "the topic has no sign-up page", Hint: "set signup: true in the document of the topic"}
 	}
-	f.Site, f.Signup, f.Title, f.Rules = siteOf(s.registry, service), *t.Settings().Signup, t.Title, t.Rules
+	f.Site, f.Signup, f.Title, f.Rules = SiteOf(s.registry, service), *t.Settings().Signup, t.Title, t.Rules
 	if f.Title == "" {
 		f.Title = words.OfName(topic)
 	}
@@ -190,7 +190,7 @@ func (s *Signups) open(token string) (a *request, late bool, err error) {
 }
 
 func (s *Signups) shown(a *request, late bool) recipientpages.Confirmation {
-	c := recipientpages.Confirmation{Site: siteOf(s.registry, a.Service), Locale: a.Locale, Title: s.title(a), Address: a.To, Terms: a.Terms, Late: late}
+	c := recipientpages.Confirmation{Site: SiteOf(s.registry, a.Service), Locale: a.Locale, Title: s.title(a), Address: a.To, Terms: a.Terms, Late: late}
 	c.Detail = detailOf(s.registry, a.subscription(), a.Locale)
 	if rule := ruleOf(s.registry, a.subscription()); rule != nil {
 		c.About = rule.Description
@@ -252,8 +252,8 @@ func (s *Signups) subscribe(ctx context.Context, a *request) (late bool, err err
 	return false, results[0].Err
 }
 
-// siteOf returns the appearance of the pages of a service.
-func siteOf(r *registry.Registry, service string) *pages.Site {
+// SiteOf returns the appearance of the pages of a service.
+func SiteOf(r *registry.Registry, service string) *pages.Site {
 	site := &pages.Site{Name: words.OfName(service)}
 	svc := r.Configuration().Service(service)
 	if svc == nil {

@@ -86,7 +86,7 @@ func (l *Unsubscriber) Offer(ctx context.Context, token string) (recipientpages.
 	if err != nil {
 		return recipientpages.UnsubscribeOffer{}, err
 	}
-	offer := recipientpages.UnsubscribeOffer{Site: siteOf(l.registry, link.Service)}
+	offer := recipientpages.UnsubscribeOffer{Site: SiteOf(l.registry, link.Service)}
 	listed := l.listed(ctx, link)
 	person, err := l.reader(ctx, link, listed)
 	if err != nil {
@@ -106,7 +106,7 @@ func (l *Unsubscriber) Unsubscribe(ctx context.Context, token string, ask recipi
 	if err != nil {
 		return left, err
 	}
-	left.Site = siteOf(l.registry, link.Service)
+	left.Site = SiteOf(l.registry, link.Service)
 	listed := l.listed(ctx, link)
 	person, err := l.reader(ctx, link, listed)
 	if fanfare.CodeOf(err) == fanfare.NotFound {
@@ -145,7 +145,7 @@ func (l *Unsubscriber) Unsubscribe(ctx context.Context, token string, ask recipi
 
 // end ends subscriptions of a person, and returns the token to undo that.
 func (l *Unsubscriber) end(ctx context.Context, person *people.Person, of fanfare.RowID, ends []fanfare.RowID, how people.Ending) (left recipientpages.Unsubscribed, err error) {
-	left = recipientpages.Unsubscribed{Site: siteOf(l.registry, person.Service), Locale: person.Locale}
+	left = recipientpages.Unsubscribed{Site: SiteOf(l.registry, person.Service), Locale: person.Locale}
 	for i := range person.Subscriptions {
 		if s := &person.Subscriptions[i]; slices.Contains(ends, s.Place) {
 			left.Titles = append(left.Titles, titleOf(l.registry, s))
@@ -185,7 +185,7 @@ func (l *Unsubscriber) Undo(ctx context.Context, token string, really bool) (rec
 	if bad := json.Unmarshal(b, &of); bad != nil {
 		return recipientpages.UndoResult{}, bad
 	}
-	done := recipientpages.UndoResult{Site: siteOf(l.registry, of.Service), Late: err != nil}
+	done := recipientpages.UndoResult{Site: SiteOf(l.registry, of.Service), Late: err != nil}
 	person, err := l.registry.PersonOf(ctx, of.Service, of.Of)
 	done.Locale = person.Locale
 	if err == nil && really && !done.Late {

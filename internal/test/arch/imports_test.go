@@ -149,6 +149,8 @@ var grants = []grant{
 	{"internal/render/mime", []string{".", "internal/mail/address"}, "the bytes of headers, bodies and files do not depend on templates or recipients"},
 	{"internal/mail/address", []string{"."}, "an address is checked by its syntax alone"},
 	{"internal/mail/signedlink", []string{"."}, "a signed link contains all that it stands for"},
+	{"internal/compat/notify/files", []string{".", "internal/clock", "internal/filetype", "internal/httpapi/httpio", "internal/people/pages", "internal/store/control"},
+		"a file behind a link is stored and shown without the messages that contain the link"},
 	{"internal/render/notifytext", nil, "a text with the values of a person follows from both alone"},
 	{"internal/render/bodies", []string{".", "internal/render/notifytext"}, "what is made of a template when it is compiled needs nothing of messages"},
 	{"internal/render/lint", []string{"internal/render/bodies"}, "what readers will mind of a template is judged by its text alone"},

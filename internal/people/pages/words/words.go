@@ -221,6 +221,19 @@ var english = map[string]string{
 	"undone_title": "You are subscribed again",
 	"undone":       "Your subscriptions are as they were before. You will not get the messages that were sent in the meantime.",
 	"undo_late":    "It is too late to undo this. You can subscribe again.",
+
+	"file_title":        "You have a file to download",
+	"file_from":         "{0} has sent you a file.",
+	"file_about":        "File: {0} ({1})",
+	"file_until":        "You can download it until {0}.",
+	"file_address":      "Your email address",
+	"file_address_why":  "Enter the email address to which the link was sent, to confirm that the file is for you.",
+	"file_button":       "Download the file",
+	"file_wrong":        "The file was not sent to this email address.",
+	"file_contact":      "If you have any questions, contact: {0}",
+	"file_gone_title":   "The file is not available",
+	"file_gone":         "The link is wrong, or the file is no longer available.",
+	"file_gone_contact": "To ask for the file again, contact: {0}",
 }
 
 // Tag returns the language of the texts for a reader.

@@ -280,3 +280,18 @@ SELECT outcome FROM send_parts WHERE send = $1 AND part = $2
 -- name: send_parts_delete
 -- idempotent: by what it names
 DELETE FROM send_parts WHERE send = $1
+
+-- name: linked_file_put
+-- idempotent: by its key
+INSERT INTO linked_files (id, service, recipient, expires_at, content) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO NOTHING
+
+-- name: linked_file
+SELECT service, expires_at, content FROM linked_files WHERE id = $1
+
+-- name: linked_files_expire
+-- idempotent: by what it names
+DELETE FROM linked_files WHERE expires_at <= $1
+
+-- name: linked_files_erase
+-- idempotent: by what it names
+DELETE FROM linked_files WHERE service = $1 AND recipient = $2

@@ -172,3 +172,11 @@ SELECT part, event, at FROM send_parts WHERE send = ? ORDER BY part
 SELECT outcome FROM send_parts WHERE send = ? AND part = ?
 -- name: send_parts_delete
 DELETE FROM send_parts WHERE send = ?
+-- name: linked_file_put
+INSERT INTO linked_files (id, service, recipient, expires_at, content) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
+-- name: linked_file
+SELECT service, expires_at, content FROM linked_files WHERE id = ?
+-- name: linked_files_expire
+DELETE FROM linked_files WHERE expires_at <= ?
+-- name: linked_files_erase
+DELETE FROM linked_files WHERE service = ? AND recipient = ?
