@@ -12,8 +12,6 @@ COMMENT ON TABLE linked_files IS 'Files that a link in a message leads to.';
 COMMENT ON COLUMN linked_files.recipient IS 'Keyed hash of the address.';
 COMMENT ON COLUMN linked_files.expires_at IS 'Unix seconds.';
 COMMENT ON COLUMN linked_files.content IS 'Encrypted: only the link has the key.';
-CREATE INDEX linked_files_by_expiry ON linked_files (expires_at);
-CREATE INDEX linked_files_by_recipient ON linked_files (service, recipient);
 ALTER TABLE linked_files
   ALTER COLUMN content SET STORAGE EXTERNAL,
   ALTER COLUMN content SET STATISTICS 0;

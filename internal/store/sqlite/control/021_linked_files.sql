@@ -6,6 +6,3 @@ CREATE TABLE linked_files (
   expires_at INTEGER NOT NULL,  -- Unix seconds
   content    BLOB NOT NULL      -- encrypted; only the link has the key
 ) STRICT;
-
-CREATE INDEX linked_files_by_expiry ON linked_files (expires_at);
-CREATE INDEX linked_files_by_recipient ON linked_files (service, recipient);
