@@ -41,14 +41,18 @@ func (pl *Plan) template(name string, spec *document.TemplateSpec) {
 	case spec.Action == document.ActionPublish:
 		pl.publish(name, spec)
 	default:
-		src := pl.newSource(name, pl.To.LastVersion(pl.draftKey(name))+1, spec.Note, spec.TemplateParts)
+		src := pl.newSource(name, max(pl.To.LastVersion(pl.draftKey(name))+1, spec.MinVersion), spec.Note, spec.TemplateParts)
 		switch {
 		case !pl.compile(src):
 		case old == nil:
 			pl.Diff.Add(catalog.KindTemplate, name, "create", nil)
 			pl.publishSource(src)
 		default:
-			if changed := catalog.TemplateChanges(old.TemplateParts, spec.TemplateParts); len(changed) > 0 {
+			changed := catalog.TemplateChanges(old.TemplateParts, spec.TemplateParts)
+			if old.Version < spec.MinVersion {
+				changed = append(changed, audit.FieldChange{Field: "version", Old: strconv.Itoa(old.Version), New: strconv.Itoa(src.Version)})
+			}
+			if len(changed) > 0 {
 				pl.Diff.Add(catalog.KindTemplate, name, "update", changed)
 				pl.publishSource(src)
 			}

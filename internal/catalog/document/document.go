@@ -197,6 +197,8 @@ type TemplateSpec struct {
 	catalog.TemplateParts
 	Delete bool `json:"delete,omitempty"`
 
+	MinVersion int `json:"min_version,omitempty"` // lowest number of the version that the document publishes
+
 	Action  TemplateAction `json:"-"`
 	Version int            `json:"-"` // to publish; 0: that of the draft
 	Note    string         `json:"-"` // on what is published or kept

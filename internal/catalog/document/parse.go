@@ -242,6 +242,9 @@ func (p *reader) rule(n node) RuleSpec {
 	return r
 }
 
+// maxMinVersion limits min_version, so that versions can follow.
+const maxMinVersion = 1_000_000
+
 func (p *reader) template(n node) *TemplateSpec {
 	t := &TemplateSpec{}
 	var w catalog.TemplateWords
@@ -254,6 +257,7 @@ func (p *reader) template(n node) *TemplateSpec {
 	known["page_file"] = func(v node) { t.Page = v.file() }
 	known["partials"] = func(v node) { t.Partials = v.partials() }
 	known["formatter"] = func(v node) { t.Formatter = v.name() }
+	known["min_version"] = func(v node) { t.MinVersion = v.number(1, maxMinVersion) }
 	known["delete"] = func(v node) { t.Delete = v.yes() }
 	n.words(&w, known)
 	n.oneOf("page", "page_file")

@@ -347,3 +347,25 @@ func TestADraftGoesWithItsTemplateAndItsService(t *testing.T) {
 		t.Errorf("after a restart there are drafts %+v", all)
 	}
 }
+
+func TestDocumentNumbersVersionsOfTemplatesFromElsewhere(t *testing.T) {
+	r, _ := openAt(t, storetest.Place(t))
+	text := func(words string, lowest int) string {
+		return fmt.Sprintf("service: a\ntemplates: {story: {subject: s, text: %s, min_version: %d}}", words, lowest)
+	}
+	for _, step := range []struct {
+		document string
+		want     []string
+	}{
+		{text("first", 7), []string{"7 published first"}},
+		{text("first", 7), []string{"7 published first"}},
+		{text("second", 7), []string{"7 earlier first", "8 published second"}},
+		{text("second", 12), []string{"7 earlier first", "8 earlier second", "12 published second"}},
+		{"service: a\ntemplates: {story: {subject: s, text: third}}", []string{"7 earlier first", "8 earlier second", "12 earlier second", "13 published third"}},
+	} {
+		apply(t, r, step.document)
+		if got := versionsOf(r, "a"); !slices.Equal(got, step.want) {
+			t.Errorf("after %s: %q, want %q", step.document, got, step.want)
+		}
+	}
+}
