@@ -54,6 +54,7 @@ func ControlTables() []Table {
 		{"send_rows", columns("send text, upload int, chunk int, first int, count int, rows blob"), 3, ""},
 		{"send_errors", columns("send text, upload int, page int, errors blob"), 3, ""},
 		{"send_parts", columns("send text, part int, event text, at int, outcome blob"), 2, ""},
+		{"notifybc_records", columns("service text, kind text, id text, created int, updated int, body text"), 3, ""},
 	}
 }
 

@@ -295,3 +295,16 @@ DELETE FROM linked_files WHERE expires_at <= $1
 -- name: linked_files_erase
 -- idempotent: by what it names
 DELETE FROM linked_files WHERE service = $1 AND recipient = $2
+-- name: notifybc_put
+-- idempotent: by its key
+INSERT INTO notifybc_records (service, kind, id, created, updated, body) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (service, kind, id) DO UPDATE SET created = excluded.created, updated = excluded.updated, body = excluded.body
+
+-- name: notifybc_delete
+-- idempotent: by what it names
+DELETE FROM notifybc_records WHERE service = $1 AND kind = $2 AND id = $3
+
+-- name: notifybc_record
+SELECT id, created, updated, body FROM notifybc_records WHERE service = $1 AND kind = $2 AND id = $3
+
+-- name: notifybc_records
+SELECT id, created, updated, body FROM notifybc_records WHERE service = $1 AND kind = $2 AND id > $3 ORDER BY id LIMIT $4

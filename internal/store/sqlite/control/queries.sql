@@ -180,3 +180,11 @@ SELECT service, expires_at, content FROM linked_files WHERE id = ?
 DELETE FROM linked_files WHERE expires_at <= ?
 -- name: linked_files_erase
 DELETE FROM linked_files WHERE service = ? AND recipient = ?
+-- name: notifybc_put
+INSERT INTO notifybc_records (service, kind, id, created, updated, body) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (service, kind, id) DO UPDATE SET created = excluded.created, updated = excluded.updated, body = excluded.body
+-- name: notifybc_delete
+DELETE FROM notifybc_records WHERE service = ? AND kind = ? AND id = ?
+-- name: notifybc_record
+SELECT id, created, updated, body FROM notifybc_records WHERE service = ? AND kind = ? AND id = ?
+-- name: notifybc_records
+SELECT id, created, updated, body FROM notifybc_records WHERE service = ? AND kind = ? AND id > ? ORDER BY id LIMIT ? + 0
