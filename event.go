@@ -32,6 +32,9 @@ type AcceptedEvent struct {
 	Direct     *Direct   `json:"direct,omitempty"` // recipients of a direct send; nil if the event is matched
 	Run        *Run      `json:"run,omitempty"`    // of a digest, whose recipients were collected before
 
+	// Content is what the messages say, in place of a template of the topic; nil for the template.
+	Content *EventContent `json:"content,omitempty"`
+
 	// Audience limits the recipients; nil if it does not.
 	Audience *AudienceFilter `json:"audience,omitempty"`
 
@@ -51,6 +54,23 @@ type AcceptedEvent struct {
 	After string `json:"after,omitempty"`
 
 	Seq EventSeq `json:"-"` // set when the event is stored
+}
+
+// EventContent is content that comes with an event, for all of its messages.
+type EventContent struct {
+	Content
+	From    string            `json:"from,omitempty"`    // in place of the From of the channel
+	AsIs    bool              `json:"as_is,omitempty"`   // no text is generated from the HTML, whose styles stay where they are
+	ListID  string            `json:"list_id,omitempty"` // in place of the List-Id of the channel
+	Leaving *SubscriptionLink `json:"leaving,omitempty"` // the unsubscribe link, in place of the signed one
+}
+
+// A SubscriptionLink is a link with the id of a subscription and a code from its data.
+type SubscriptionLink struct {
+	Before string `json:"before"` // the link up to the id
+	After  string `json:"after"`  // follows the id
+	Query  string `json:"query"`  // stands before the code
+	Code   string `json:"code"`   // name of the member of the data with the code; without it, the link ends before Query
 }
 
 // An AudienceFilter is a condition of the sender that limits the recipients of an event.

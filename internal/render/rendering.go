@@ -393,3 +393,12 @@ func readField(dst []byte, f *liquid.Field, r *Recipient, url []byte, m liquid.M
 	}
 	return liquid.AppendValue(dst, value, m), liquid.IsEmpty(value), true
 }
+
+// TextMember returns the string that a member of a JSON object contains, or "".
+func TextMember(object []byte, name string) string {
+	found, ok := liquid.FindJSON(object, []string{name})
+	if ok && len(found) > 1 && found[0] == '"' {
+		return string(found[1 : len(found)-1])
+	}
+	return ""
+}

@@ -30,6 +30,7 @@ type Source struct {
 
 	Partials map[string]string // inserted by {% render "name" %}
 	Syntax   string            // "" or liquid, or notify
+	AsIs     bool              // the HTML stays as it is, no text is generated from it, and the subject may be empty
 
 	Files []fanfare.File // sent with each message
 
@@ -104,7 +105,7 @@ func compile(src Source, within string) (*Template, *fanfare.Error) {
 		if err := src.checkSMS(t.pointer); err != nil {
 			return nil, err
 		}
-	} else if strings.TrimSpace(src.Subject) == "" && !onlyJSON {
+	} else if strings.TrimSpace(src.Subject) == "" && !onlyJSON && !src.AsIs {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer("subject"), Message: "the template has no subject"}
 	}
 	var wrong []*fanfare.Error
@@ -308,7 +309,7 @@ func (t *Template) compileBodies(src Source) (text, html *templatePart, wrong []
 		fail("markdown", err)
 	}
 	of := bodies.Source{Name: t.Name, PathPrefix: t.path, Subject: src.Subject, Markdown: src.Markdown, HTML: src.HTML, Text: src.Text, Layout: src.Layout, Lang: src.Lang, CustomLayout: src.Page, Partials: src.Partials}
-	if len(wrong) > 0 || of.IsComplete() {
+	if len(wrong) > 0 || src.AsIs || of.IsComplete() {
 		return text, html, wrong
 	}
 	if src.notify != nil {

@@ -2,6 +2,7 @@ package compose
 
 import (
 	"net/mail"
+	"net/url"
 	"strings"
 	"time"
 
@@ -20,12 +21,18 @@ func Mailing(template *render.Template, posted *fanfare.AcceptedEvent, event fan
 	if err != nil {
 		return render.MailBatch{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channels/" + channel.Name + "/from", Message: "invalid address: " + channel.From}
 	}
+	sender := Sender(channel, from)
+	if c := posted.Content; c != nil && c.From != "" {
+		if from, err = mail.ParseAddress(c.From); err != nil {
+			return render.MailBatch{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/content/from", Message: "invalid address: " + c.From}
+		}
+	}
 	var files []fanfare.File
 	if posted.Direct != nil {
 		files = fanfare.Attached(posted.Direct.Files)
 	}
 	return render.MailBatch{
-		Files: files, Template: template, Multicast: allowsMulticast(channel), From: *from, ReplyTo: channel.ReplyTo, Sender: Sender(channel, from), Domain: MessageIDDomain(channel, from),
+		Files: files, Template: template, Multicast: allowsMulticast(channel), From: *from, ReplyTo: channel.ReplyTo, Sender: sender, Domain: MessageIDDomain(channel, from),
 		Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service,
 	}, nil
 }
@@ -97,6 +104,19 @@ func UnsubscribeLinks(signer *signedlink.Signer, service string) func([]byte, *r
 	}
 	return func(dst []byte, r *render.Recipient) []byte {
 		return signer.AppendURL(dst, signedlink.Link{Service: service, Subscription: r.Subscriptions[0].Row, Delivery: r.Delivery})
+	}
+}
+
+// ContentLinks returns a function that appends the unsubscribe link of an event's content for the first of the
+// recipient's subscriptions.
+func ContentLinks(link *fanfare.SubscriptionLink) func([]byte, *render.Recipient) []byte {
+	return func(dst []byte, r *render.Recipient) []byte {
+		s := &r.Subscriptions[0]
+		dst = append(append(append(dst, link.Before...), s.ID...), link.After...)
+		if code := render.TextMember(s.Data, link.Code); code != "" {
+			dst = append(append(dst, link.Query...), url.QueryEscape(code)...)
+		}
+		return dst
 	}
 }
 

@@ -29,6 +29,9 @@ func NewTemplates(r *registry.Registry) *Templates { return &Templates{registry:
 // Of returns the template of an event's messages: a compiled version, or the content that
 // the event carries.
 func (t *Templates) Of(posted *fanfare.AcceptedEvent, number uint32) (*render.Template, error) {
+	if c := posted.Content; c != nil {
+		return render.Compile(render.Source{Name: ContentName, Subject: c.Subject, Text: c.Text, HTML: c.HTML, AsIs: c.AsIs})
+	}
 	if number != 0 || posted.Direct == nil || posted.Direct.Content == nil {
 		return t.version(number)
 	}

@@ -173,12 +173,29 @@ func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channe
 		m.ListID, m.UnsubscribeURL, m.PersonalMailto = channel.ListID, compose.UnsubscribeLinks(l.links, event.Service), l.takesMailFor(channel.Returns)
 		m.PreferencesURL = compose.PreferenceLinks(l.links, event.Service)
 	}
+	leaving := l.useContent(&m, event)
 	m.Sign = l.signing.Sign
-	m.Individual = l.alone(event.Service, channel, m.UnsubscribeURL != nil)
+	m.Individual = l.alone(event.Service, channel, m.UnsubscribeURL != nil, leaving)
 	if of.items != nil {
 		m.Event, m.Digest = nil, of.items.digest(event.Run)
 	}
 	return m.Writer()
+}
+
+// useContent sets the list and the unsubscribe link of content that comes with an event. It returns the link, or nil if
+// links are signed.
+func (l *loader) useContent(m *render.MailBatch, event *fanfare.AcceptedEvent) *fanfare.SubscriptionLink {
+	c := event.Content
+	if c == nil || event.Direct != nil {
+		return nil
+	}
+	if c.ListID != "" {
+		m.ListID = c.ListID
+	}
+	if c.Leaving != nil {
+		m.UnsubscribeURL = compose.ContentLinks(c.Leaving)
+	}
+	return c.Leaving
 }
 
 // takesMailFor reports whether this server accepts mail for a domain of return addresses.
@@ -188,13 +205,16 @@ func (s *Stage) takesMailFor(domain string) bool {
 
 // alone returns a writer for messages to one recipient that are written during sending,
 // concurrently with the loader. It shares no mutable state with the loader.
-func (l *loader) alone(service string, channel *catalog.Channel, unsubscribe bool) func() render.IndividualFuncs {
+func (l *loader) alone(service string, channel *catalog.Channel, unsubscribe bool, leaving *fanfare.SubscriptionLink) func() render.IndividualFuncs {
 	keys := l.signers
 	return func() (made render.IndividualFuncs) {
 		if channel.Returns != "" {
 			made.ReturnAddress = compose.ReturnAddresses(channel, l.returns.Clone())
 		}
-		if unsubscribe {
+		switch {
+		case leaving != nil:
+			made.UnsubscribeURL = compose.ContentLinks(leaving)
+		case unsubscribe:
 			made.UnsubscribeURL = compose.UnsubscribeLinks(l.links.Clone(), service)
 		}
 		var signing dkim.Signing

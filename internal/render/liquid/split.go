@@ -115,9 +115,9 @@ func (s *splitter) output(t parser.Token) {
 }
 
 // simpleOutput recognises the outputs that need no library: a path alone, with the filter raw,
-// or with the filter default and a literal.
+// with the filter default and a literal, or with default and then raw.
 func simpleOutput(e expression, src string, paths []Path) (single *Path, raw bool, fallback any) {
-	if len(e.paths) != 1 || len(e.filters) > 1 {
+	if len(e.paths) != 1 || len(e.filters) > 2 {
 		return nil, false, nil
 	}
 	if e.single {
@@ -125,6 +125,9 @@ func simpleOutput(e expression, src string, paths []Path) (single *Path, raw boo
 	}
 	rest, ok := strings.CutPrefix(strings.TrimSpace(src), e.paths[0].Text)
 	tokens := tokenize(rest)
+	if n := len(tokens); n == 5 && tokens[3].text == "|" && tokens[4].text == "raw" {
+		tokens, raw = tokens[:3], true
+	}
 	switch {
 	case !ok || len(tokens) < 2 || tokens[0].text != "|":
 	case len(tokens) == 2 && tokens[1].text == "raw":
@@ -132,10 +135,10 @@ func simpleOutput(e expression, src string, paths []Path) (single *Path, raw boo
 	case len(tokens) == 3 && tokens[1].kind == keyword && tokens[1].text == "default" && tokens[2].kind == literal:
 		text := tokens[2].text
 		if text[0] != '"' && text[0] != '\'' {
-			return &paths[0], false, parseNumber(text)
+			return &paths[0], raw, parseNumber(text)
 		}
 		if len(text) >= 2 && !strings.Contains(text, `\`) {
-			return &paths[0], false, text[1 : len(text)-1]
+			return &paths[0], raw, text[1 : len(text)-1]
 		}
 	}
 	return nil, false, nil

@@ -227,6 +227,9 @@ func (d *draft) checkSize() error {
 	if c := d.posted.Direct.Content; c != nil {
 		size += len(c.Subject) + len(c.Text) + len(c.HTML)
 	}
+	if c := d.posted.Content; c != nil {
+		size += len(c.Subject) + len(c.Text) + len(c.HTML)
+	}
 	for i := range d.recipients {
 		size += len(d.recipients[i].data)
 	}
