@@ -94,9 +94,11 @@ var grants = []grant{
 		"the command that starts one for others"},
 
 	{"internal/pipeline/ingest", []string{".", "internal/pipeline/eventgroup"}, whyStage},
-	{"internal/condition/lang", []string{"."},
+	{"internal/jmespath", nil,
+		"a filter is evaluated on decoded JSON; where the data comes from is the business of the caller"},
+	{"internal/condition/lang", []string{".", "internal/jmespath"},
 		"the language is text, syntax trees and schemas: it knows neither events nor the index"},
-	{"internal/condition/expr", []string{".", "internal/condition/assert", "internal/condition/lang"},
+	{"internal/condition/expr", []string{".", "internal/condition/assert", "internal/condition/lang", "internal/jmespath"},
 		"predicates are evaluated on an event and the params of a row; which rows those are is the business of the index"},
 	{"internal/condition/ngram", []string{"internal/condition/assert"},
 		"an index of texts knows nothing of conditions"},
