@@ -15,13 +15,14 @@ import (
 
 // An Audience is a sender's condition on the recipients of an event, in the language of
 // conditions. subscriber has id, locale, time_zone and attributes; sub holds the params of the
-// subscription. Unknown values are missing, and a person for whom the condition is an error is not
+// subscription and data its data. Unknown values are missing, and a person for whom the condition is an error is not
 // a member. It is safe for concurrent use.
 type Audience struct {
 	scope     *lang.Scope
 	condition expr.Predicate
 	paths     expr.PathTable
 	params    bool
+	data      bool
 	frames    sync.Pool // of *expr.Frame
 }
 
@@ -34,6 +35,7 @@ type Person struct {
 	ID, Locale, TimeZone string // "" if unknown
 	Attributes           []byte // JSON object, or empty
 	Params               []byte // of the subscription: JSON object, or empty
+	Data                 []byte // of the subscription: JSON object, or empty
 }
 
 // NewAudience compiles a condition. attributes is the JSON Schema of subscribers' attributes;
@@ -43,24 +45,26 @@ func NewAudience(text string, attributes json.RawMessage) (*Audience, error) {
 	if err != nil {
 		return nil, err
 	}
-	env, err := cel.NewEnv(append(lang.LanguageOptions(), cel.Variable("subscriber", cel.DynType), cel.Variable("sub", cel.DynType))...)
+	env, err := cel.NewEnv(append(lang.LanguageOptions(), cel.Variable("subscriber", cel.DynType), cel.Variable("sub", cel.DynType),
+		cel.Variable("data", cel.DynType))...)
 	if err != nil {
 		return nil, err
 	}
 	name := &lang.SchemaType{Kind: lang.KindString}
 	sc := &lang.Scope{Env: env, NoEvent: true, Event: &lang.SchemaType{Kind: lang.KindMap, Fields: map[string]*lang.SchemaType{
+		"data":       {Kind: lang.KindMap, Open: true},
 		"sub":        {Kind: lang.KindMap, Open: true},
 		"subscriber": {Kind: lang.KindMap, Fields: map[string]*lang.SchemaType{"id": name, "locale": name, "time_zone": name, "attributes": known}},
 	}}}
 	a, err := sc.Compile("/audience_filter", text)
 	if e, ok := errors.AsType[*fanfare.Error](err); ok && strings.HasPrefix(e.Message, "unknown name") {
-		e.Hint = "an audience filter can use subscriber.id, subscriber.locale, subscriber.time_zone, subscriber.attributes and sub, the params of the subscription"
+		e.Hint = "an audience filter can use subscriber.id, subscriber.locale, subscriber.time_zone, subscriber.attributes, sub (the params of the subscription) and data (its data)"
 	}
 	if err != nil {
 		return nil, err
 	}
 	b := expr.Builder{Scope: sc, Ast: a}
-	of := &Audience{scope: sc, condition: b.Build(a.Expr()), params: lang.UsesVariable(a.Expr(), "sub")}
+	of := &Audience{scope: sc, condition: b.Build(a.Expr()), params: lang.UsesVariable(a.Expr(), "sub"), data: lang.UsesVariable(a.Expr(), "data")}
 	if b.Err != nil {
 		return nil, lang.Invalid("/audience_filter", "%v", b.Err)
 	}
@@ -75,9 +79,9 @@ func NewAudience(text string, attributes json.RawMessage) (*Audience, error) {
 	return of, nil
 }
 
-// ReadsParams reports whether the condition reads the params of the subscription. If not, either
-// all subscriptions of a person are in the audience, or none.
-func (a *Audience) ReadsParams() bool { return a.params }
+// ReadsSubscription reports whether the condition reads the params or the data of the subscription.
+// If not, either all subscriptions of a person are in the audience, or none.
+func (a *Audience) ReadsSubscription() bool { return a.params || a.data }
 
 // Has reports whether a person is in the audience.
 func (a *Audience) Has(p *Person) bool {
@@ -96,10 +100,14 @@ func (a *Audience) Has(p *Person) bool {
 			}
 		}
 	}
+	data := map[string]any{}
+	if a.data {
+		data = decodeObject(p.Data, nil)
+	}
 	f := a.frames.Get().(*expr.Frame)
 	defer a.frames.Put(f)
 	f.Begin(&Event{}, f.Texts, a.paths.Values.Size)
-	f.Data = expr.WholeDocument(map[string]any{"subscriber": who, "sub": sub})
+	f.Data = expr.WholeDocument(map[string]any{"subscriber": who, "sub": sub, "data": data})
 	return a.condition.Eval(f) == expr.True
 }
 

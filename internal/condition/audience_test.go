@@ -7,7 +7,8 @@ import (
 )
 
 func TestAnAudienceHasTheSubscribersForWhomItsConditionIsTrue(t *testing.T) {
-	ada := &Person{ID: "ada", Locale: "de-AT", TimeZone: "Europe/Vienna", Attributes: []byte(`{"region":"Wien","age":44,"tags":["a","b"]}`), Params: []byte(`{"min_mag":5,"place":"Graz"}`)}
+	ada := &Person{ID: "ada", Locale: "de-AT", TimeZone: "Europe/Vienna", Attributes: []byte(`{"region":"Wien","age":44,"tags":["a","b"]}`), Params: []byte(`{"min_mag":5,"place":"Graz"}`),
+		Data: []byte(`{"data":{"province":"BC","level":3}}`)}
 	nobody := &Person{ID: "per-1"}
 	for _, c := range []struct {
 		text        string
@@ -25,6 +26,10 @@ func TestAnAudienceHasTheSubscribersForWhomItsConditionIsTrue(t *testing.T) {
 		{`subscriber.attributes.tags.exists(t, t == 'c')`, false, false},
 		{`sub.min_mag + 1.0 > 5.5 && sub.place == 'Graz'`, true, false},
 		{`has(sub.min_mag) ? false : true`, false, true},
+		{`data.data.level == 3`, true, false},
+		{"jmespath(data.data, \"province == 'BC' && level > `2`\")", true, false},
+		{`jmespath(data.data, "province == 'AB'")`, false, false},
+		{`!has(data.data) || jmespath(data.data, "province == 'BC'")`, true, true},
 		{`true`, true, true},
 	} {
 		a, err := NewAudience(c.text, nil)
@@ -32,8 +37,8 @@ func TestAnAudienceHasTheSubscribersForWhomItsConditionIsTrue(t *testing.T) {
 			t.Errorf("%s: %v", c.text, err)
 			continue
 		}
-		if a.ReadsParams() != strings.Contains(c.text, "sub.") {
-			t.Errorf("%s reads params: %v", c.text, a.ReadsParams())
+		if reads := strings.Contains(c.text, "sub.") || strings.Contains(c.text, "data."); a.ReadsSubscription() != reads {
+			t.Errorf("%s reads the subscription: %v", c.text, a.ReadsSubscription())
 		}
 		for range 2 { // what one event or person was is not there for the next
 			if got := a.Has(ada); got != c.ada {

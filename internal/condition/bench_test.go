@@ -259,3 +259,36 @@ func BenchmarkCriteria(b *testing.B) {
 	b.ReportMetric(float64(total)/float64(i), "hits/event")
 	b.ReportMetric(float64(memory)/n, "B/sub")
 }
+
+// BenchmarkJMESPath has 100,000 subscriptions with 1,000 distinct filters of NotifyBC, half of which
+// match; BenchmarkJMESPathAsCEL has the same filters in CEL.
+func BenchmarkJMESPath(b *testing.B) {
+	benchmarkNotifyBC(b, `jmespath(event, "contains_ci(title,'vancouver') || contains_ci(title,'place %d x')")`, `jmespath(event, "contains_ci(title,'kelowna') || contains_ci(title,'place %d x')")`)
+}
+
+func BenchmarkJMESPathAsCEL(b *testing.B) {
+	benchmarkNotifyBC(b, "contains_ci(title,'vancouver') || contains_ci(title,'place %d x')", "contains_ci(title,'kelowna') || contains_ci(title,'place %d x')")
+}
+
+func benchmarkNotifyBC(b *testing.B, matching, other string) {
+	const n, distinct = 100_000, 1000
+	x, key := New(), Key{"s", "load"}
+	if err := x.Define(key, Definition{Schema: json.RawMessage(`{"properties":{"title":{"type":"string"}}}`)}); err != nil {
+		b.Fatal(err)
+	}
+	addMany(b, x, key, n, func(i int, e *Entry) {
+		text := other
+		if i%2 == 0 {
+			text = matching
+		}
+		e.Filter = fmt.Sprintf(text, i%distinct)
+	})
+	data := json.RawMessage(`{"title":"Some words about a ferry to North Vancouver","description":"more words","pubDate":"2020-01-01","link":"https://example.com/"}`)
+	hits := make([]Hit, 0, n)
+	for b.Loop() {
+		hits, _ = x.Match(key, Event{Data: data}, hits[:0])
+	}
+	if len(hits) != n/2 {
+		b.Fatalf("%d hits", len(hits))
+	}
+}

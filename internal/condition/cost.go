@@ -239,6 +239,8 @@ func reasonOf(t expr.Predicate) string {
 		return "exists() is indexed only if it searches a string"
 	case *expr.RegexPredicate:
 		return "a regular expression cannot be indexed"
+	case *expr.JMESPathPredicate:
+		return "a JMESPath filter cannot be indexed"
 	case expr.CELPredicate:
 		return "arithmetic, conversions and most macros cannot be indexed"
 	}

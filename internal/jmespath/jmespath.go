@@ -57,13 +57,16 @@ func CompileFilter(text string) (*Filter, error) {
 	root, err := parse(filterStart + text + "]")
 	if err != nil {
 		if e, ok := errors.AsType[*SyntaxError](err); ok {
-			e.Offset = max(0, min(e.Offset-len(filterStart), len(text)))
+			if e.Offset -= len(filterStart); e.Offset >= len(text) {
+				e.Offset, e.Message = len(text), "the filter is incomplete"
+			}
+			e.Offset = max(e.Offset, 0)
 		}
 		return nil, err
 	}
 	f := &Filter{root: root, nanos: nanosOf(root)}
 	if root.kind == nodeFiltered && root.left.kind == nodeCurrent && root.right.kind == nodeCurrent {
-		f.condition = root.condition
+		f.condition, f.nanos = root.condition, nanosOf(root.condition)
 	}
 	return f, nil
 }

@@ -88,6 +88,8 @@ func (b *Builder) call(e celast.Expr) Predicate {
 		return b.regex(call)
 	case lang.GeoWithin:
 		return b.geoWithin(args)
+	case lang.JMESPath:
+		return b.jmespath(call)
 	case "@crosses", "@crosses_above", "@crosses_below":
 		return b.crossing(e)
 	default:

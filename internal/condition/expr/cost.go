@@ -94,6 +94,8 @@ func NanosOf(t Predicate) (sum int64) {
 		return placeNanos
 	case *CrossingPredicate:
 		return 2 * TestNanos
+	case *JMESPathPredicate:
+		return TestNanos + t.filter.Nanos()
 	case CELPredicate:
 		return t.nanos
 	}
@@ -144,7 +146,12 @@ func nanosOfCall(e celast.Expr) int64 {
 		if _, _, ok := lang.TimePart(e); ok {
 			return zoneNanos
 		}
-		if call := e.AsCall(); call.FunctionName() == "matches" {
+		switch call := e.AsCall(); call.FunctionName() {
+		case lang.JMESPath:
+			if filter, ok := lang.JMESPathFilter(call); ok {
+				return filter.Nanos()
+			}
+		case "matches":
 			v, _ := lang.Literal(lang.CallOperands(call)[1])
 			text, _ := v.(string)
 			if size, err := lang.RegexSize(text); err == nil {

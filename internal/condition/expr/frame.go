@@ -7,6 +7,7 @@ import (
 
 	"fanfare.dev/fanfare/internal/condition/assert"
 	"fanfare.dev/fanfare/internal/condition/lang"
+	"fanfare.dev/fanfare/internal/jmespath"
 )
 
 // assertRead checks that a cached value is the value at the path, although other paths share it.
@@ -85,6 +86,8 @@ type Frame struct {
 	attributes map[string]any // of the event, made on demand
 
 	zones map[string]*time.Location // by name, kept between events
+
+	jmespath jmespath.Evaluator
 }
 
 // DecodedParams are the params of the row that a program last read as sub. A program may read them
@@ -128,6 +131,7 @@ func (f *Frame) End() {
 	clear(f.Data.members)
 	f.Data = Document{members: f.Data.members[:0]}
 	f.Previous.end()
+	f.jmespath.Reset()
 	f.event, f.attributes, f.Texts, f.Page, f.DecodedParams = nil, nil, nil, nil, DecodedParams{}
 }
 

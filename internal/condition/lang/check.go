@@ -196,6 +196,8 @@ func (c *checker) call(e celast.Expr, vars map[string]inferred) inferred {
 				c.refuse(args[i], "", "%s requires numbers, not %s", name, arg.kind)
 			}
 		}
+	case JMESPath:
+		c.jmespath(args[1])
 	case "@crosses", "@crosses_above", "@crosses_below":
 		c.crossing(e, known, vars)
 	case "contains", "startsWith", "endsWith", "matches", "contains_ci", "starts_with_ci":

@@ -5,7 +5,7 @@
 // sub the params of a rule. Where the topic has a schema, its top-level fields may be
 // written bare (title for event.title), except for names that CEL or Fanfare uses otherwise
 // (language.go). In addition to CEL's standard functions and macros there are
-// contains_ci, starts_with_ci, geo.within and, in a topic with a key, crosses,
+// contains_ci, starts_with_ci, geo.within, jmespath and, in a topic with a key, crosses,
 // crosses_above and crosses_below. docs/reference/conditions.md describes all of them.
 //
 // A [Scope] defines which names a condition may use. [Scope.Compile] parses and checks a text

@@ -35,6 +35,7 @@ func LanguageOptions() []cel.EnvOption {
 		foldedFunction("contains_ci", ContainsFolded),
 		foldedFunction("starts_with_ci", HasFoldedPrefix),
 		geoFunction(),
+		jmespathFunction(),
 	)
 }
 
@@ -53,7 +54,7 @@ func foldedFunction(name string, compare func(text, part string) bool) cel.EnvOp
 
 // ProgramOptions are the options of every program that cel-go evaluates.
 func ProgramOptions() []cel.ProgramOption {
-	return []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), cel.CostLimit(MaxCost), cel.CustomDecorator(boundedRegex)}
+	return []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), cel.CostLimit(MaxCost), cel.CustomDecorator(boundedRegex), cel.CustomDecorator(precompiledJMESPath)}
 }
 
 var identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)

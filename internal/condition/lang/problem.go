@@ -79,7 +79,7 @@ func offendingToken(message string) string {
 // unknownName describes an unknown bare name in e.
 func (sc *Scope) unknownName(e *fanfare.Error, name string) {
 	e.Message = fmt.Sprintf("unknown name %q", name)
-	names := append(sc.bareNames(), "event", "contains_ci", "starts_with_ci", GeoWithin, "crosses", "crosses_above", "crosses_below")
+	names := append(sc.bareNames(), "event", "contains_ci", "starts_with_ci", GeoWithin, JMESPath, "crosses", "crosses_above", "crosses_below")
 	switch best := closestName(name, names); {
 	case crossings[name] != 0:
 		e.Message = name + " requires two arguments: a field of the event and a level"
@@ -137,7 +137,7 @@ func (sc *Scope) unknownFunction(e *fanfare.Error, name string) {
 var functionNames = []string{
 	"contains", "contains_ci", "startsWith", "starts_with_ci", "endsWith", "matches", "size", "has", "exists", "exists_one", "all", "filter", "map",
 	"int", "double", "string", "bool", "timestamp", "duration", "getFullYear", "getMonth", "getDate", "getDayOfWeek", "getHours", "getMinutes",
-	GeoWithin, "crosses", "crosses_above", "crosses_below",
+	GeoWithin, JMESPath, "crosses", "crosses_above", "crosses_below",
 }
 
 // UnknownMember describes an unknown field or param in e.

@@ -101,16 +101,17 @@ func (a *Audiences) Narrow(ctx context.Context, event *fanfare.AcceptedEvent, hi
 // evaluate reports which subscriptions are in an audience.
 func (a *Audiences) evaluate(ctx context.Context, audience *condition.Audience, hits []fanfare.Hit) (map[fanfare.RowID]bool, error) {
 	subscriptions, subscribers := make([]fanfare.RowID, len(hits)), make([]fanfare.RowID, len(hits))
-	of := make(map[fanfare.RowID][]fanfare.RowID, len(hits)) // subscriptions of each subscriber
+	owned := make(map[fanfare.RowID][]fanfare.RowID, len(hits)) // subscriptions of each subscriber
 	for i, hit := range hits {
 		subscriptions[i], subscribers[i] = hit.Place, hit.Subscriber
-		of[hit.Subscriber] = append(of[hit.Subscriber], hit.Place)
+		owned[hit.Subscriber] = append(owned[hit.Subscriber], hit.Place)
 	}
-	params := map[fanfare.RowID][]byte{}
-	if audience.ReadsParams() {
+	type details struct{ params, data []byte }
+	of := map[fanfare.RowID]details{}
+	if audience.ReadsSubscription() {
 		slices.Sort(subscriptions)
 		err := a.registry.Subscriptions(ctx, subscriptions, func(r *people.SubscriptionRow) error {
-			params[r.Place] = bytes.Clone(r.Params)
+			of[r.Place] = details{bytes.Clone(r.Params), bytes.Clone(r.Data)}
 			return nil
 		})
 		if err != nil {
@@ -121,10 +122,10 @@ func (a *Audiences) evaluate(ctx context.Context, audience *condition.Audience, 
 	slices.Sort(subscribers)
 	err := a.registry.Subscribers(ctx, slices.Compact(subscribers), func(r *people.SubscriberRow) error {
 		person := condition.Person{ID: r.ID, Locale: r.Locale, TimeZone: r.TimeZone, Attributes: r.Attributes}
-		has := !audience.ReadsParams() && audience.Has(&person)
-		for _, id := range of[r.Place] {
-			if audience.ReadsParams() {
-				person.Params = params[id]
+		has := !audience.ReadsSubscription() && audience.Has(&person)
+		for _, id := range owned[r.Place] {
+			if audience.ReadsSubscription() {
+				person.Params, person.Data = of[id].params, of[id].data
 				has = audience.Has(&person)
 			}
 			in[id] = has
