@@ -305,7 +305,7 @@ func isSpace(r rune) bool {
 	return r >= 0x2000 && r <= 0x200a
 }
 
-// compareUnits compares two texts by UTF-16 code unit. That differs from the order of the runes only
+// compareUnits compares two texts by UTF-16 code unit. The order differs from that of the runes only
 // between runes beyond the basic plane and the last runes inside it.
 func compareUnits(s, t string) int {
 	i := 0

@@ -98,7 +98,7 @@ func TestSyntaxErrors(t *testing.T) {
 		"a[-]":                        2,
 		"a[1:2:3:4]":                  7,
 		strings.Repeat("!", 80) + "a": 63,
-		strings.Repeat("a", 5000):  4094,
+		strings.Repeat("a", 5000):     4094,
 	} {
 		_, err := jmespath.CompileFilter(text)
 		e, ok := errors.AsType[*jmespath.SyntaxError](err)
