@@ -94,6 +94,8 @@ var grants = []grant{
 		"the command that starts one for others"},
 
 	{"internal/pipeline/ingest", []string{".", "internal/pipeline/eventgroup"}, whyStage},
+	{"internal/compat/notifybc/query", nil,
+		"a query is applied to decoded records; where they come from is the business of the caller"},
 	{"internal/jmespath", nil,
 		"a filter is evaluated on decoded JSON; where the data comes from is the business of the caller"},
 	{"internal/condition/lang", []string{".", "internal/jmespath"},
