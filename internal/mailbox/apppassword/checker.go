@@ -14,6 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/mailbox"
+	"fanfare.dev/fanfare/internal/signin/guesslimit"
 )
 
 // Store is what a Checker needs of *mailbox.Store.
@@ -28,12 +29,12 @@ type Checker struct {
 	store   Store
 	clock   clock.Clock
 	log     *slog.Logger
-	guesses *guesses
+	guesses *guesslimit.Limit
 }
 
 // NewChecker returns a checker of the accounts in a store.
 func NewChecker(store Store, c clock.Clock, log *slog.Logger) *Checker {
-	return &Checker{store: store, clock: c, log: log, guesses: newGuesses()}
+	return &Checker{store: store, clock: c, log: log, guesses: guesslimit.New()}
 }
 
 // errWrong has fanfare.Unauthenticated, the code of wrong logins; too many of them have fanfare.RateLimited.
@@ -104,7 +105,7 @@ func (c *Checker) find(ctx context.Context, user string, from netip.Addr) (login
 	if l.user = normal; service != "" {
 		l.user += "/" + service
 	}
-	if err := c.guesses.permit(c.clock.Now(), from, l.user); err != nil {
+	if err := c.guesses.Permit(c.clock.Now(), from, l.user); err != nil {
 		return l, err
 	}
 	if l.salt = firstSalt(normal); !ok {
@@ -157,7 +158,7 @@ func splitUser(user string) (normal, service string, ok bool) {
 // result ends a login: matches are the app passwords that it had.
 func (c *Checker) result(ctx context.Context, l login, matches []candidate, from netip.Addr) (mailbox.Account, error) {
 	if len(matches) == 0 {
-		c.guesses.wrong(c.clock.Now(), from, l.user)
+		c.guesses.Wrong(c.clock.Now(), from, l.user)
 		c.log.Info("wrong login to a mailbox", "user", l.user, "remote", from.String())
 		return mailbox.Account{}, errWrong
 	}
@@ -165,7 +166,7 @@ func (c *Checker) result(ctx context.Context, l login, matches []candidate, from
 	if found.account.Disabled {
 		return mailbox.Account{}, &fanfare.Error{Code: fanfare.Forbidden, Message: "the mailbox account is disabled", Hint: "ask the administrator"}
 	}
-	c.guesses.right(c.clock.Now(), from, l.user)
+	c.guesses.Right(c.clock.Now(), from, l.user)
 	if now := c.clock.Now(); now.Sub(found.UsedAt) >= usedInterval {
 		if err := c.store.UsedCredential(ctx, found.account.ID, found.ID); err != nil {
 			c.log.Warn("cannot store that an app password was used", "account", found.account.ID, "error", err)

@@ -100,6 +100,8 @@ var homes = []home{
 	{"net/http/pprof", []string{"internal/server"}, "importing it changes the default mux for the whole process", "ask server for profiles"},
 	{"net/http", []string{"internal/compat", "internal/httpapi", "internal/server", "internal/cluster", "internal/bench", "internal/admin", "internal/mail/feedback", "internal/sink", "internal/pipeline/deliver/webhook", "internal/session/websocket", "internal/jmap", "internal/signin/oidc", "internal/test/issuer", "client", "cmd/fanfare"},
 		"HTTP comes in at api and at the compatible APIs, asks issuers at signin/oidc, JMAP and its sub-protocols are defined on HTTP, is forwarded by nodes, and goes out at client and webhook; a WebSocket begins as a request", "take and return plain values"},
+	{"net/http", []string{"internal/httpapi", "internal/compat", "internal/server", "internal/cluster", "internal/bench", "internal/admin", "internal/mail/feedback", "internal/sink", "internal/pipeline/deliver/webhook", "internal/session/websocket", "internal/jmap", "internal/signin/oidc", "internal/test/issuer", "client", "cmd/fanfare"},
+		"HTTP comes in at api and compat, asks issuers at signin/oidc, JMAP and its sub-protocols are defined on HTTP, is forwarded by nodes, and goes out at client and webhook; a WebSocket begins as a request", "take and return plain values"},
 }
 
 func covers(library, target string) bool {

@@ -36,7 +36,8 @@ type Settings struct {
 
 	AdminIPs                  []string `yaml:"adminIps"`
 	TrustedReverseProxyIPs    []string `yaml:"trustedReverseProxyIps"`
-	SiteMinderReverseProxyIPs []string `yaml:"siteMinderReverseProxyIps"`
+	SiteMinderReverseProxyIPs []string `yaml:"siteMinderReverseProxyIps"` // nil: this machine, if the request was not forwarded
+	SignIn                    `yaml:",inline"`
 
 	Email        Email        `yaml:"email"`
 	Subscription Subscription `yaml:"subscription"`
@@ -120,7 +121,7 @@ const defaultCode = `\d{5}`
 
 // Defaults returns the settings of a file that sets only what it must.
 func Defaults() *Settings {
-	s := &Settings{Root: "/api", Channels: Channels{Email: "email"}, AdminIPs: []string{"127.0.0.1"}, SiteMinderReverseProxyIPs: []string{"127.0.0.1"}}
+	s := &Settings{Root: "/api", Channels: Channels{Email: "email"}, AdminIPs: []string{"127.0.0.1"}}
 	sub := &s.Subscription
 	sub.ConfirmationRequest = ByChannel{
 		Email: &Message{ConfirmationCodeRegex: defaultCode, SendRequest: true, Subject: "Confirm your subscription to {service_name}",
@@ -255,6 +256,7 @@ func (s *Settings) check() (wrong []*fanfare.Error) {
 			refuse(invalid("/email/from", "set it to an address such as News <news@example.org>", "%q is not an address", s.Email.DefaultFrom))
 		}
 	}
+	wrong = append(wrong, s.SignIn.check()...)
 	return append(wrong, s.Subscription.check("/subscription")...)
 }
 

@@ -1,4 +1,11 @@
-package apppassword
+// Package guesslimit limits wrong logins with passwords, from a remote address and to an account.
+//
+// # State and failure
+//
+// A [Limit] is in memory only: a restart forgives all wrong logins. It is bounded: beyond 10,000 addresses or accounts, further ones share
+// a limit. An address from which somebody has logged in to an account is exempt from the limit of that account for a day, so that others
+// cannot lock its owner out. The logins of mailboxes and those of the NotifyBC API use it.
+package guesslimit
 
 import (
 	"net/netip"
@@ -21,8 +28,8 @@ const (
 	trustFor = 24 * time.Hour
 )
 
-// guesses limits wrong logins from a remote address and to an account.
-type guesses struct {
+// A Limit limits wrong logins from a remote address and to an account. It is safe for concurrent use.
+type Limit struct {
 	mu       sync.Mutex
 	remotes  buckets[netip.Addr]
 	accounts buckets[string]
@@ -34,8 +41,9 @@ type trust struct {
 	user string
 }
 
-func newGuesses() *guesses {
-	return &guesses{
+// New returns a Limit without wrong logins.
+func New() *Limit {
+	return &Limit{
 		remotes:  buckets[netip.Addr]{interval: remoteInterval, burst: remoteBurst, full: map[netip.Addr]time.Time{}},
 		accounts: buckets[string]{interval: accountInterval, burst: accountBurst, full: map[string]time.Time{}},
 		trusted:  map[trust]time.Time{},
@@ -53,8 +61,8 @@ func network(from netip.Addr) netip.Addr {
 	return from
 }
 
-// permit refuses a login if there were too many wrong ones.
-func (g *guesses) permit(now time.Time, from netip.Addr, user string) error {
+// Permit refuses a login if there were too many wrong ones.
+func (g *Limit) Permit(now time.Time, from netip.Addr, user string) error {
 	from = network(from)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -65,11 +73,11 @@ func (g *guesses) permit(now time.Time, from netip.Addr, user string) error {
 	if wait <= 0 {
 		return nil
 	}
-	return &fanfare.Error{Code: fanfare.RateLimited, Message: "there were too many wrong logins from this address or to this account", Hint: "check the app password, and try again later", RetryAfter: wait}
+	return &fanfare.Error{Code: fanfare.RateLimited, Message: "there were too many wrong logins from this address or to this account", Hint: "check the password, and try again later", RetryAfter: wait}
 }
 
-// wrong counts a wrong login.
-func (g *guesses) wrong(now time.Time, from netip.Addr, user string) {
+// Wrong counts a wrong login.
+func (g *Limit) Wrong(now time.Time, from netip.Addr, user string) {
 	from = network(from)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -79,8 +87,8 @@ func (g *guesses) wrong(now time.Time, from netip.Addr, user string) {
 	}
 }
 
-// right remembers that somebody has logged in from an address.
-func (g *guesses) right(now time.Time, from netip.Addr, user string) {
+// Right remembers that somebody has logged in from an address.
+func (g *Limit) Right(now time.Time, from netip.Addr, user string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.trusted) >= maxTracked {
