@@ -59,6 +59,7 @@ type AcceptedEvent struct {
 // EventContent is content that comes with an event, for all of its messages.
 type EventContent struct {
 	Content
+	Channel uint16            `json:"channel,omitempty"` // only subscriptions of the channel with this number get the event; 0: of any
 	From    string            `json:"from,omitempty"`    // in place of the From of the channel
 	AsIs    bool              `json:"as_is,omitempty"`   // no text is generated from the HTML, whose styles stay where they are
 	ListID  string            `json:"list_id,omitempty"` // in place of the List-Id of the channel

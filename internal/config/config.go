@@ -63,6 +63,9 @@ type Config struct {
 	// Web console.
 	OIDC string `koanf:"oidc" default:"" doc:"YAML file with the issuers of OpenID Connect with which people can sign in to the web console, and the roles of these people in all services. If it is empty, people sign in with keys. All nodes of a cluster need the same file."`
 
+	// Compatible APIs.
+	NotifyBC string `koanf:"notifybc" default:"" doc:"YAML file with the settings of the NotifyBC API: its service, its address and its texts. If it is empty, the server does not offer that API. All nodes of a cluster need the same file."`
+
 	// Limits of requests.
 	MaxRequests       int      `koanf:"max_requests" default:"4096" doc:"Maximum number of concurrent requests. Requests above the limit get status 503; 0 means no limit."`
 	MaxRequestsPerKey int      `koanf:"max_requests_per_key" default:"2048" doc:"Maximum number of concurrent requests per key. Requests above the limit get status 429; 0 means no limit."`

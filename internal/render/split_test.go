@@ -140,7 +140,7 @@ func templatePieces() []string {
 		"{{ subscription.data.a }}", "{{- subscription.data.b }}", "{{ subscription.data.c }}", "{{ subscription.data.d }}", "{{ subscription.data.i -}}",
 		"{{ subscription.data }}", "{{ subscription.data.a | upcase }}", "{{ subscription.data.a | raw }}", "{{ subscription.data.e.f | escape }}",
 		"{{ subscription.data.x | default: event.a }}", "{{ subscription.data.d[0] }}",
-		"{{ subscription.data.a | default: 'x<' }}", "{{ subscription.data.c | default: 5 }}", "{{subscription.data.d|default:\"\"}}",
+		"{{ subscription.data.a | default: 'x<' }}", "{{ subscription.data.a | default: 'x<' | raw }}", "{{ subscription.data.x | default: \"<y\" | raw }}", "{{ subscription.data.c | default: 5 }}", "{{subscription.data.d|default:\"\"}}",
 		"{{ subscription.data.x.y | default: 1.50 }}", "{{ subscriber.locale | default: 'en' }}", "{{ subscription.data.a | default: -1 | upcase }}", "{{ subscription.data.d.size }}", "{{ subscriptions[1].id }}",
 		"{{ sub }}", "{{ sub.a }}", "{{ sub.e.f | default: 'y' }}", "{{ sub.x | default: 1 }}", "{% if sub.b %}{{ sub.a | upcase }}{% endif %}",
 		"{{ unsubscribe_url }}", "{{ subscription.id }}", "{{ subscriber.time_zone }}", "{{ subscription.data.a.size }}",

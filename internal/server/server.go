@@ -66,8 +66,9 @@ type Server struct {
 	giveUp   func() error     // closes an unreachable database; nil before it is open
 	leaveBus func() error     // closes the bus; nil before it is open
 	api      *listener.Server
-	node     *node       // nil: this server is alone
-	nats     *bus.Member // nil: no embedded NATS server, or one that is alone and belongs to the components
+	notifybc *notifybcListener // nil: the server does not offer the NotifyBC API
+	node     *node             // nil: this server is alone
+	nats     *bus.Member       // nil: no embedded NATS server, or one that is alone and belongs to the components
 	feedback *feedback.Processor
 	cleanups []func() error // run in reverse order
 	draining atomic.Bool
@@ -139,6 +140,9 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	}
 	s.onStop(unlock)
 	if err := backup.Interrupted(dir); err != nil {
+		return err
+	}
+	if err := s.listenNotifyBC(); err != nil {
 		return err
 	}
 	if s.api, err = listener.Listen(listener.Options{Address: s.config.Listen, Cert: s.config.TLSCert, Key: s.config.TLSKey, Log: s.log, Progress: s.progress.Now}); err != nil {

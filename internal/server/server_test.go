@@ -43,7 +43,19 @@ func start(t *testing.T, inject sink.Inject) *testServer {
 // startOn is start with a database, "" for files.
 func startOn(t *testing.T, database string, inject sink.Inject) *testServer {
 	t.Helper()
-	s := &testServer{t: t, dir: t.TempDir(), database: database}
+	return (&testServer{t: t, dir: t.TempDir(), database: database}).begin(inject)
+}
+
+// startChanged is start with other settings.
+func startChanged(t *testing.T, inject sink.Inject, change func(*config.Config)) *testServer {
+	t.Helper()
+	return (&testServer{t: t, dir: t.TempDir(), database: pgtest.Chosen(t), change: change}).begin(inject)
+}
+
+// begin starts the capture server and the server.
+func (s *testServer) begin(inject sink.Inject) *testServer {
+	t := s.t
+	t.Helper()
 	s.sink = sink.New(sink.Config{Inject: inject, KeepFirst: 10})
 	addr, err := s.sink.Listen("127.0.0.1:0")
 	if err != nil {

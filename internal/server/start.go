@@ -73,7 +73,7 @@ import (
 func (s *Server) startComponents(ctx context.Context, o Options, started time.Time, lease *cluster.Lease) error {
 	c := &components{Server: s, version: o.Version, started: started, lease: lease, dir: s.config.DataDir, index: condition.New(), exclusive: ctxlock.New()}
 	for _, start := range []func(context.Context) error{
-		c.openDatabase, c.openMailboxes, c.openRegistry, c.startSessions, c.openBus, c.startRecorder, c.startDelivery, c.startMaintenance, c.startVerifier, c.startMatching, c.startIntake, c.startMessages, c.startFeedback, c.startMail, c.listen,
+		c.openDatabase, c.openMailboxes, c.openRegistry, c.startSessions, c.openBus, c.startRecorder, c.startDelivery, c.startMaintenance, c.startVerifier, c.startMatching, c.startIntake, c.startMessages, c.startFeedback, c.startMail, c.listen, c.openNotifyBC,
 	} {
 		if err := start(ctx); err != nil {
 			return err

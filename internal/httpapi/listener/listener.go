@@ -4,11 +4,13 @@ package listener
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -32,6 +34,7 @@ const (
 type Options struct {
 	Address   string // host:port; port 0 selects a free port
 	Cert, Key string // PEM files; both empty: plain HTTP
+	ClientCAs string // PEM file with authorities; clients may present certificates that they have signed. "": no client certificates
 	Log       *slog.Logger
 
 	Progress func() (phase string, done, total int64) // progress of the start, until Open; nil: unknown
@@ -74,6 +77,14 @@ func Listen(o Options) (*Server, error) {
 		}
 		certificates = []tls.Certificate{c}
 	}
+	secured := &tls.Config{Certificates: certificates, MinVersion: tls.VersionTLS12}
+	if o.ClientCAs != "" {
+		pem, err := os.ReadFile(o.ClientCAs)
+		if secured.ClientCAs = x509.NewCertPool(); err != nil || !secured.ClientCAs.AppendCertsFromPEM(pem) {
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the certificates of the authorities of clients cannot be used", Hint: "check that the file can be read and contains certificates in PEM"}
+		}
+		secured.ClientAuth = tls.VerifyClientCertIfGiven
+	}
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", o.Address) // binding does not wait
 	if err != nil {
 		return nil, &fanfare.Error{Code: fanfare.Unavailable, Message: err.Error(), Hint: listenHint(err)}
@@ -86,7 +97,7 @@ func Listen(o Options) (*Server, error) {
 	go func() {
 		defer close(s.served)
 		if certificates != nil {
-			s.http.TLSConfig = &tls.Config{Certificates: certificates, MinVersion: tls.VersionTLS12}
+			s.http.TLSConfig = secured
 			s.err = s.http.ServeTLS(l, "", "")
 		} else {
 			s.err = s.http.Serve(l)

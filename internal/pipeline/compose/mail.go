@@ -108,9 +108,12 @@ func UnsubscribeLinks(signer *signedlink.Signer, service string) func([]byte, *r
 }
 
 // ContentLinks returns a function that appends the unsubscribe link of an event's content for the first of the
-// recipient's subscriptions.
+// recipient's subscriptions. The link of a direct send is complete.
 func ContentLinks(link *fanfare.SubscriptionLink) func([]byte, *render.Recipient) []byte {
 	return func(dst []byte, r *render.Recipient) []byte {
+		if len(r.Subscriptions) == 0 {
+			return append(dst, link.Before...)
+		}
 		s := &r.Subscriptions[0]
 		dst = append(append(append(dst, link.Before...), s.ID...), link.After...)
 		if code := render.TextMember(s.Data, link.Code); code != "" {

@@ -186,7 +186,7 @@ func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channe
 // links are signed.
 func (l *loader) useContent(m *render.MailBatch, event *fanfare.AcceptedEvent) *fanfare.SubscriptionLink {
 	c := event.Content
-	if c == nil || event.Direct != nil {
+	if c == nil {
 		return nil
 	}
 	if c.ListID != "" {

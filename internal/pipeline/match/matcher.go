@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -249,6 +250,9 @@ func (m *Matcher) match(ctx context.Context, r *round, event *fanfare.AcceptedEv
 		m.hits = known.hits
 	} else if err := m.evaluate(ctx, topic, event, data); err != nil {
 		return nil, asUnread(err)
+	}
+	if c := event.Content; c != nil && c.Channel != 0 {
+		m.hits = slices.DeleteFunc(m.hits, func(h fanfare.Hit) bool { return h.Channel != c.Channel })
 	}
 	if event.Audience != nil {
 		if m.hits, err = m.Audiences.Narrow(ctx, event, m.hits); err != nil {

@@ -27,7 +27,7 @@ var calls = []call{
 		"log with log/slog, or write to an io.Writer that you were given", false},
 	{"net/http", []string{"Server", "ListenAndServe", "ListenAndServeTLS", "Serve", "ServeTLS", "NewServeMux", "Handle", "HandleFunc", "DefaultServeMux"},
 		func(f *file) bool {
-			return !f.isTest() && !under(f, "internal/httpapi", "internal/bench", "internal/sink")
+			return !f.isTest() && !under(f, "internal/httpapi", "internal/compat", "internal/bench", "internal/sink")
 		},
 		"one HTTP server, with one set of time-outs, limits and keys",
 		"give api a handler (bench may run the bare handler that ours is held against, and sink the receiver that stands in for others)", false},

@@ -64,7 +64,7 @@ var homes = []home{
 		"progress is shown by what talks to a person", "report progress through a callback"},
 	{"github.com/knadh/koanf/", []string{"internal/config"},
 		"configuration is read once, strictly, in one place", "take a value"},
-	{"github.com/goccy/go-yaml", []string{"internal/config", "internal/catalog/document", "internal/mail/reply", "internal/session/agent", "internal/signin/oidc", "cmd/fanfare"},
+	{"github.com/goccy/go-yaml", []string{"internal/config", "internal/catalog/document", "internal/mail/reply", "internal/session/agent", "internal/signin/oidc", "internal/compat/notifybc/settings", "cmd/fanfare"},
 		"YAML is a format of files that people write: settings, the apply document, rules, issuers, the file of an agent", "use JSON"},
 	{"github.com/osteele/liquid", []string{"internal/render/liquid", "internal/render/bodies", "internal/bench"},
 		"templates are compiled and escaped in one place; bench measures what the library does with nothing around it", "take a function"},

@@ -350,3 +350,6 @@ func textOf(value any) (string, bool) {
 	text, err := json.Marshal(value)
 	return string(text), err == nil
 }
+
+// Escape returns Liquid that writes a text as it is.
+func Escape(text string) string { return escapeLiquid(text) }

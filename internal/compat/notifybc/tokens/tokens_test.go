@@ -24,24 +24,24 @@ func TestTokensGetTheirValuesOrStayAsWritten(t *testing.T) {
 		Root:         "https://n.example/api",
 	}
 	for text, want := range map[string]string{
-		"{title} in {SERVICE_NAME}":                        "Storm in load",
-		"{serviceName} {http_host}":                        "load https://n.example",
-		"{notification::title}, {NOTIFICATION::n}":         "Storm, 3",
-		"{subscription::name} {subscription::title}":       "Ann hers",
-		"{name}":                                           "{name}", // the notification has data
-		"{a.b[0].c} {a.b[1]} {a.b[2]} {a.b[x]}":            "deep 2 {a.b[2]} {a.b[x]}",
+		"{title} in {SERVICE_NAME}":                  "Storm in load",
+		"{serviceName} {http_host}":                  "load https://n.example",
+		"{notification::title}, {NOTIFICATION::n}":   "Storm, 3",
+		"{subscription::name} {subscription::title}": "Ann hers",
+		"{name}":                                "{name}", // the notification has data
+		"{a.b[0].c} {a.b[1]} {a.b[2]} {a.b[x]}": "deep 2 {a.b[2]} {a.b[x]}",
 		"{zero}{no}{empty}{none}{gone}{subscription::zero}": "{zero}{no}{empty}{none}{gone}{subscription::zero}",
-		"a{color:red} b {title}":                           "a{color:red} b Storm",
-		"@media print { .x { color: {title} } }":           "@media print { .x { color: Storm } }",
-		"{ti\ntle} {title":                                 "{ti\ntle} {title",
-		`\{title\} {title}`:                                "{title} Storm",
-		"{brace}":                                          "{n}",
-		"{subscription_id} {unsubscriptionCode}":           "0123 4 5",
-		"{unsubscription_url}":                             "https://n.example/api/subscriptions/0123/unsubscribe?unsubscriptionCode=4+5",
-		"{unsubscription_all_url}":                         "https://n.example/api/subscriptions/0123/unsubscribe?unsubscriptionCode=4+5&additionalServices=_all",
-		"{unsubscription_reversion_url}":                   "https://n.example/api/subscriptions/0123/unsubscribe/undo?unsubscriptionCode=4+5",
-		"{{title}} {} {{}}":                                "{Storm} {} {{}}",
-		"{other::x}":                                       "{other::x}",
+		"a{color:red} b {title}":                            "a{color:red} b Storm",
+		"@media print { .x { color: {title} } }":            "@media print { .x { color: Storm } }",
+		"{ti\ntle} {title":                                  "{ti\ntle} {title",
+		`\{title\} {title}`:                                 "{title} Storm",
+		"{brace}":                                           "{n}",
+		"{subscription_id} {unsubscriptionCode}":            "0123 4 5",
+		"{unsubscription_url}":                              "https://n.example/api/subscriptions/0123/unsubscribe?unsubscriptionCode=4+5",
+		"{unsubscription_all_url}":                          "https://n.example/api/subscriptions/0123/unsubscribe?unsubscriptionCode=4+5&additionalServices=_all",
+		"{unsubscription_reversion_url}":                    "https://n.example/api/subscriptions/0123/unsubscribe/undo?unsubscriptionCode=4+5",
+		"{{title}} {} {{}}":                                 "{Storm} {} {{}}",
+		"{other::x}":                                        "{other::x}",
 	} {
 		if got := tokens.Text(text, v); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)

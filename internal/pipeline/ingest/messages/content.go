@@ -3,6 +3,7 @@ package messages
 import (
 	"context"
 	"crypto/rand"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/state"
@@ -11,17 +12,19 @@ import (
 
 // A ContentMessage is a message to one address whose content comes with it.
 type ContentMessage struct {
-	Key     string // the same message again has the same key; "": it is new
-	Channel string // name
-	To      string
-	Content fanfare.EventContent
-	Asked   bool // the recipient has just requested it: it is sent even if the recipient unsubscribed from everything
+	Key                string // the same message again has the same key; "": it is new
+	Channel            string // name
+	To                 string
+	Content            fanfare.EventContent
+	NotBefore, Expires time.Time // zero: no limit
+
+	Asked bool // the recipient has just requested it: it is sent even if the recipient unsubscribed from everything
 }
 
 // SendContent accepts a message. It is durable when SendContent returns. A message whose key is known is not sent again.
 func (m *Messages) SendContent(ctx context.Context, service string, of *ContentMessage) (fanfare.EventRef, error) {
 	posted := &fanfare.AcceptedEvent{
-		Service: service, Lane: fanfare.Urgent, ReceivedAt: m.options.Clock.Now(), Content: &of.Content,
+		Service: service, Lane: fanfare.Urgent, ReceivedAt: m.options.Clock.Now(), Content: &of.Content, NotBefore: of.NotBefore, Expires: of.Expires,
 		Event:  fanfare.Event{ID: of.Key, Source: messageSource, Type: messageType},
 		Direct: &fanfare.Direct{Asked: of.Asked},
 	}

@@ -1,0 +1,122 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/compat/notifybc"
+	"fanfare.dev/fanfare/internal/compat/notifybc/roles"
+	"fanfare.dev/fanfare/internal/compat/notifybc/settings"
+	"fanfare.dev/fanfare/internal/httpapi/listener"
+	"fanfare.dev/fanfare/internal/people/diskfloor"
+	"fanfare.dev/fanfare/internal/people/registry"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/webhook"
+	"fanfare.dev/fanfare/internal/signin/oidc"
+)
+
+// notifybcListener is the address of the NotifyBC API with its settings.
+type notifybcListener struct {
+	*listener.Server
+	settings *settings.Settings
+}
+
+// listenNotifyBC reads the settings of the NotifyBC API and binds its address, if there are any.
+func (s *Server) listenNotifyBC() error {
+	if s.config.NotifyBC == "" {
+		return nil
+	}
+	read, err := settings.ReadFile(s.config.NotifyBC)
+	if err != nil {
+		return err
+	}
+	opened, err := listener.Listen(listener.Options{Address: read.Listen, Cert: read.TLS.Certificate, Key: read.TLS.Key, ClientCAs: read.TLS.ClientAuthorities, Log: s.log})
+	if err != nil {
+		return fmt.Errorf("the address of the NotifyBC API: %w", err)
+	}
+	s.notifybc = &notifybcListener{opened, read}
+	s.onStop(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), requestPatience)
+		defer cancel()
+		return opened.Shutdown(ctx)
+	})
+	return nil
+}
+
+// NotifyBCURL returns the address of the NotifyBC API, or "" if the server does not offer it.
+func (s *Server) NotifyBCURL() string {
+	if s.notifybc == nil {
+		return ""
+	}
+	scheme := "http://"
+	if s.notifybc.settings.TLS.Certificate != "" {
+		scheme = "https://"
+	}
+	return scheme + s.notifybc.Addr().String() + s.notifybc.settings.Root
+}
+
+// notifybcTopics creates topics as an apply over the API does.
+type notifybcTopics struct {
+	*registry.Registry
+	documents documents
+}
+
+// Apply applies a document.
+func (t notifybcTopics) Apply(ctx context.Context, d *document.Document) (catalog.Diff, error) {
+	return t.documents.Apply(ctx, d)
+}
+
+// notifybcCallers returns who decides who makes a request of the NotifyBC API.
+func (c *components) notifybcCallers() (*roles.Resolver, error) {
+	s := c.notifybc.settings
+	o := roles.Options{Logger: c.log}
+	var errs [4]error
+	o.Admins, errs[0] = settings.Networks(s.AdminIPs)
+	o.TrustedProxies, errs[1] = settings.Networks(s.TrustedReverseProxyIPs)
+	if s.SiteMinderReverseProxyIPs != nil {
+		o.SiteMinderProxies, errs[2] = settings.Networks(s.SiteMinderReverseProxyIPs)
+	}
+	o.IsAdmin, o.IsAuthorizedUser, errs[3] = s.OIDC.Filters()
+	if s.OIDC.DiscoveryURL != "" {
+		o.Verifier = oidc.NewBearer(s.OIDC.DiscoveryURL, s.OIDC.ClientID, nil, c.clock)
+	}
+	return roles.New(o), errors.Join(errs[:]...)
+}
+
+// openNotifyBC serves the NotifyBC API.
+func (c *components) openNotifyBC(ctx context.Context) error {
+	if c.notifybc == nil {
+		return nil
+	}
+	callers, err := c.notifybcCallers()
+	if err != nil {
+		return err
+	}
+	api := notifybc.New(notifybc.Options{
+		Settings: c.notifybc.settings, Subscriptions: diskfloor.Subscriptions{Registry: c.registry, Floor: c.disk},
+		Topics:  notifybcTopics{c.registry, documents{c.registry, c.channels, c.sessions, c.fleet}},
+		Records: c.control, Messages: c.messages, Intake: c.ingester, Traces: c.traces(c.store), Recorder: c.recorder, Callers: callers,
+		Client:  &http.Client{Transport: webhook.PublicTransport(c.config.Networks()), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		Address: c.notifybc.Addr().String(), Clock: c.clock, Logger: c.log,
+	})
+	if err := api.Open(ctx); err != nil {
+		return fmt.Errorf("notifications of the NotifyBC API: %w", err)
+	}
+	c.background(api.Run)
+	if _, err := c.registry.Snapshot().Service(c.notifybc.settings.Service); err != nil && fanfare.CodeOf(err) == fanfare.NotFound {
+		c.log.Warn("the service of the NotifyBC API does not exist yet: apply a document that declares it with its channels", "service", c.notifybc.settings.Service)
+	}
+	c.notifybc.Open(api)
+	c.onStopDo(func() {
+		c.notifybc.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), min(c.config.DrainTimeout, requestPatience))
+		defer cancel()
+		api.Drain(ctx)
+	})
+	c.log.Info("serving the NotifyBC API", "url", c.NotifyBCURL(), "service", c.notifybc.settings.Service)
+	return nil
+}
