@@ -49,6 +49,7 @@ func (c *Caller) HoldsToken() bool { return c.Role == Admin && c.Strategy == byT
 type Refusal struct {
 	Status  int
 	Message string // "": the body has only the status
+	Kind    string // the text of the status, in the body of some answers
 }
 
 func (r *Refusal) Error() string {
@@ -64,12 +65,15 @@ func (r *Refusal) Body() map[string]any {
 	if r.Message != "" {
 		body["message"] = r.Message
 	}
+	if r.Kind != "" {
+		body["error"] = r.Kind
+	}
 	return body
 }
 
-// Forbidden is the body of the answer to a caller without the role that a route requires.
-func Forbidden() map[string]any {
-	return map[string]any{"message": "Forbidden resource", "error": "Forbidden", "statusCode": http.StatusForbidden}
+// Forbidden is the answer to a caller without the role that a route requires.
+func Forbidden() *Refusal {
+	return &Refusal{Status: http.StatusForbidden, Message: "Forbidden resource", Kind: "Forbidden"}
 }
 
 // Tokens know the holders of access tokens.
