@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fanfare.dev/fanfare/internal/bench/compat"
 	"fanfare.dev/fanfare/internal/bench/console"
 	"fanfare.dev/fanfare/internal/bench/delivery"
 	"fanfare.dev/fanfare/internal/bench/harness"
@@ -62,6 +63,9 @@ func Experiments() []harness.Experiment {
 		{ID: "F1m", Run: delivery.RunFailingDestinations(false), Shows: "F1 by email, for the domains behind one relay"},
 		{ID: "H1", Run: pipeline.RunBroadcastHistory, Shows: "ten broadcasts to 1,000,000 people, then 1,000 random histories and traces: p99 of a history"},
 		{ID: "H2", Run: pipeline.RunSingleHistory, Shows: "10,000,000 events to one person each, then 1,000 random histories and traces: p99 of a history"},
+		{ID: "X1", Run: compat.RunSubscriptions, Published: report.Published{Text: "goal 0.8 of our own API"}, Shows: "single subscriptions over the NotifyBC API, 100 at once, beside our own API"},
+		{ID: "X3", Run: compat.RunDistinct, Published: report.Published{Text: "goal 0.8 of our own API"}, Shows: "a broadcast over the NotifyBC API to 100,000 subscriptions with 1,000 different JMESPath filters, beside the same with CEL over our own API"},
+		{ID: "X4", Run: compat.RunBroadcast, Published: report.Published{Text: "goal 0.8 of our own API"}, Shows: "N1 over the NotifyBC API, beside our own API"},
 		{ID: "W1", Run: console.RunLists, Published: report.Published{Text: "goal p95 300 ms"}, Shows: "the web console with 10,000,000 deliveries, 1,000,000 subscribers, 200,010 events and 100,000 suppressions: the requests of each page, and each list at its beginning and at 10, 50 and 99 %; the p95 of the slowest"},
 		{ID: "W2", Run: console.RunLive, Published: report.Published{Text: "goal 2 % of one core at rest"}, Shows: "N1 with ten browsers that show the page Now of the web console: the CPU time of the server at rest, with and without them, and the rate with them"},
 		{ID: "RB1", Run: delivery.RunReturns, Shows: "100,000 bounces arrive by email at 2,000/s during a broadcast to 500,000: each counts once, and no suppressed address gets an email more than 1 s after its bounce"},
