@@ -151,8 +151,14 @@ func RunSubscriptions(l *harness.Env, r *report.Record) error {
 		if err != nil {
 			return s.WithLog(err)
 		}
+		if err := s.ToggleProfile(); err != nil { // of the first round
+			return err
+		}
 		b, err := s.fill(n, fmt.Sprint("load", round), func(int) string { return loadgen.NotifyFilter })
 		if err != nil {
+			return err
+		}
+		if err := s.ToggleProfile(); err != nil {
 			return err
 		}
 		ours, theirs = append(ours, a.PerSecond), append(theirs, b.PerSecond)

@@ -340,6 +340,7 @@ var grants = []grant{
 	{"internal/bench/rawlimit", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/sink", "internal/bus", "internal/pipeline/deliver/..."},
 		"a limit is one library or one part of the product with nothing around it"},
 	{"internal/bench/delivery", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report", "internal/sink", "internal/pipeline/deliver/..."}, whyExperiment},
+	{"internal/bench/compat", []string{".", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/report"}, whyExperiment},
 	{"internal/bench/console", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/report", "internal/sink"}, whyExperiment},
 	{"internal/bench/intake", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report"}, whyExperiment},
 	{"internal/bench/mailboxes", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report"}, whyExperiment},
