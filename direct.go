@@ -37,6 +37,7 @@ type Content struct {
 	Subject string `json:"subject"`
 	Text    string `json:"text,omitempty"`
 	HTML    string `json:"html,omitempty"`
+	JSON    string `json:"json,omitempty"`
 }
 
 // A Recipient is a member of an audience.

@@ -118,7 +118,7 @@ type ChannelSettings struct {
 	AllowHTTP      bool     `json:"allow_http,omitempty"`      // webhook: take URLs without TLS
 	ConnectTimeout Duration `json:"connect_timeout,omitempty"` // webhook: for TCP, and for TLS
 
-	URL               string `json:"url,omitempty"`                // webhook with addresses: phone: the receiver of all messages
+	URL               string `json:"url,omitempty"`                // webhook: the receiver of all messages; required with addresses: phone
 	AuthorizationEnv  string `json:"authorization_env,omitempty"`  // webhook with url: name of an environment variable of the server
 	AuthorizationFile string `json:"authorization_file,omitempty"` // webhook with url: path on the server
 
@@ -314,6 +314,9 @@ func (c *ChannelSettings) AddressKindName() string { return addresskind.Names[c.
 
 // CheckAddress refuses an address to which the channel does not send.
 func (c *Channel) CheckAddress(address string) error {
+	if c.AddressKind() == addresskind.URL && c.URL != "" && address != c.URL {
+		return inputerror.Invalid("/to", "send to "+c.URL+", or use another channel", "channel %s has one receiver, and the address is another", c.Name)
+	}
 	if c.AddressKind() == addresskind.URL && !c.AllowHTTP && strings.HasPrefix(address, "http://") {
 		return inputerror.Invalid("/to", "use an https URL, or set allow_http for channel "+c.Name, "the URL does not use https")
 	}

@@ -68,7 +68,6 @@ func TestWrongTextChannelIsRefused(t *testing.T) {
 	s := start(t, sink.Inject{})
 	for settings, want := range map[string]string{
 		`driver: webhook, addresses: phone`:                                                                         "url is missing",
-		`driver: webhook, url: "https://sms.example.org/"`:                                                          "addresses: phone",
 		`driver: webhook, authorization_env: X`:                                                                     "only valid with url",
 		`driver: webhook, addresses: phone, url: "http://sms.example.org/"`:                                         "does not use https",
 		`driver: webhook, addresses: phone, url: "https://a:b@sms.example.org/"`:                                    "user name",

@@ -584,10 +584,8 @@ func (n node) provider(c *ChannelSpec) {
 	switch {
 	case c.Addresses == phone:
 		n.needs("url", "set it to the URL of the SMS provider")
-	case c.URL != "":
-		n.fault("set addresses to phone, or remove url", "url is only valid with addresses: phone")
-	case c.AuthorizationEnv+c.AuthorizationFile != "":
-		n.fault("set url and addresses: phone, or remove it", "authorization_env and authorization_file are only valid with url")
+	case c.URL == "" && c.AuthorizationEnv+c.AuthorizationFile != "":
+		n.fault("set url to the only receiver of the authorization, or remove it", "authorization_env and authorization_file are only valid with url")
 	}
 	if strings.HasPrefix(c.URL, "http://") && !c.AllowHTTP {
 		n.fault("use an https URL, or set allow_http", "the URL does not use https")

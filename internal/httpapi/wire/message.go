@@ -53,9 +53,10 @@ type To struct {
 // MessageContent is a template for one message, in Liquid. Values in HTML are
 // escaped.
 type MessageContent struct {
-	Subject string `json:"subject,omitempty" doc:"required, except in a text message, which has none" example:"Order {{ event.order }}"`
-	Text    string `json:"text,omitempty" doc:"plain text; text, html or both are required; a text message has only text" example:"Thank you, {{ sub.name | default: 'friend' }}."`
+	Subject string `json:"subject,omitempty" doc:"required, except for a text message and for json, which have none" example:"Order {{ event.order }}"`
+	Text    string `json:"text,omitempty" doc:"plain text; text, html, both or json are required; a text message has only text" example:"Thank you, {{ sub.name | default: 'friend' }}."`
 	HTML    string `json:"html,omitempty" doc:"values are escaped"`
+	JSON    string `json:"json,omitempty" doc:"document for a webhook channel, instead of the other parts" example:"{\"order\": {{ event.order | json }}}"`
 }
 
 // A Message is a direct message and its state.

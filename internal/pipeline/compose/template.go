@@ -39,7 +39,7 @@ func (t *Templates) Of(posted *fanfare.AcceptedEvent, number uint32) (*render.Te
 	if channel, ok := t.registry.Channel(posted.Direct.Channel); ok {
 		sms = channel.SendsTexts()
 	}
-	return render.Compile(render.Source{Name: ContentName, SMS: sms, Subject: c.Subject, Text: c.Text, HTML: c.HTML, Files: fanfare.Shown(posted.Direct.Files)})
+	return render.Compile(render.Source{Name: ContentName, SMS: sms, Subject: c.Subject, Text: c.Text, HTML: c.HTML, JSON: c.JSON, Files: fanfare.Shown(posted.Direct.Files)})
 }
 
 func (t *Templates) version(number uint32) (*render.Template, error) {
