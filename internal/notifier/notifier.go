@@ -25,6 +25,7 @@ type Notifier struct {
 	control   *control.Store
 	registry  *registry.Registry
 	collector *ingest.Ingester
+	callbacks Callbacks // nil: none
 	clock     clock.Clock
 	logger    *slog.Logger
 
@@ -59,10 +60,18 @@ func New(store *deliveries.Store, kept *control.Store, people *registry.Registry
 		manifests: map[fanfare.DeliveryRef]*fanfare.Manifest{}, events: map[fanfare.EventRef]*fanfare.AcceptedEvent{}, fresh: map[string]bool{}}
 }
 
-// Hears reports whether a service has subscribed to the outcome of an entry.
+// Callbacks report outcomes of messages in another way than by events.
+type Callbacks interface {
+	// Wants reports whether the outcomes of a channel are reported.
+	Wants(channel uint16) bool
+	// Post returns when the reports are durable. It may be called with the same outcomes again.
+	Post(ctx context.Context, outcomes []Outcome) error
+}
+
+// Hears reports whether a service wants to know the outcome of an entry.
 func (n *Notifier) Hears(e *fanfare.Entry) bool {
 	topic, _ := e.ToldAs()
-	return n.registry.ChannelHasReservedSubscriptions(e.Channel, topic)
+	return n.callbacks != nil && n.callbacks.Wants(e.Channel) || n.registry.ChannelHasReservedSubscriptions(e.Channel, topic)
 }
 
 // MarkDay records that outcomes of a day are waiting to be posted.
@@ -178,8 +187,9 @@ func (n *Notifier) Lag() time.Duration {
 // An eventBatch is a plan with its events.
 type eventBatch struct {
 	events []fanfare.AcceptedEvent
-	count  int  // outcomes or news in the events
-	last   bool // no further work was waiting when the plan was made
+	called []Outcome // for callbacks
+	count  int       // outcomes or news in the events
+	last   bool      // no further work was waiting when the plan was made
 	forget func(ctx context.Context) error
 }
 
@@ -191,6 +201,9 @@ func (n *Notifier) Waiting() int64 { return n.waiting.Load() }
 
 // PostTo sets ingest, which starts after the recorder. It must be called before Run.
 func (n *Notifier) PostTo(c *ingest.Ingester) { n.collector = c }
+
+// CallBack sets the callbacks. It must be called before outcomes are recorded.
+func (n *Notifier) CallBack(c Callbacks) { n.callbacks = c }
 
 // postAll posts the work of a day, or of the registry. It returns false if the caller must
 // try again. A plan from an earlier run, or from a failed attempt, does not show whether
@@ -205,6 +218,9 @@ func (n *Notifier) postAll(ctx context.Context, of string, plan func(context.Con
 		if err == nil {
 			failpoint.Hit("before-notices")
 			err = n.post(ctx, next.events)
+		}
+		if err == nil && len(next.called) > 0 {
+			err = n.callbacks.Post(ctx, next.called)
 		}
 		if err == nil {
 			failpoint.Hit("after-notices")

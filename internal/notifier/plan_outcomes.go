@@ -25,10 +25,26 @@ func (n *Notifier) planDay(ctx context.Context, day fanfare.Day) (*eventBatch, e
 		next.count += len(plan[i].Entries)
 	}
 	outcomes, err := n.outcomes(ctx, day, plan)
-	if err == nil {
-		next.events, err = Events(outcomes)
+	if err != nil {
+		return next, err
 	}
+	reported := make([]Outcome, 0, len(outcomes))
+	for i := range outcomes {
+		o := &outcomes[i]
+		if topic, _ := o.ToldAs(); n.registry.HasReservedSubscriptions(o.Of.Service, topic) {
+			reported = append(reported, *o)
+		}
+		if n.wantsCallback(o.Entry, o.Of) {
+			next.called = append(next.called, *o)
+		}
+	}
+	next.events, err = Events(reported)
 	return next, err
+}
+
+// wantsCallback reports whether a callback reports an outcome: of a message, not of an event of a topic.
+func (n *Notifier) wantsCallback(e *fanfare.Entry, of *fanfare.AcceptedEvent) bool {
+	return n.callbacks != nil && of.Direct != nil && n.callbacks.Wants(e.Channel)
 }
 
 // outcomes returns the outcomes of a plan to which a service has subscribed, with the values to report.
@@ -43,7 +59,7 @@ func (n *Notifier) outcomes(ctx context.Context, day fanfare.Day, plan []deliver
 			e := &plan[i].Entries[j]
 			of := n.events[fanfare.EventRef{Day: day, Seq: e.Delivery.Manifest.Event()}]
 			topic, _ := e.ToldAs()
-			if of == nil || fanfare.ReservedTopic(of.Topic) || !n.registry.HasReservedSubscriptions(of.Service, topic) {
+			if of == nil || fanfare.ReservedTopic(of.Topic) || !n.registry.HasReservedSubscriptions(of.Service, topic) && !n.wantsCallback(e, of) {
 				continue
 			}
 			section, member, ok := n.manifests[ofManifest(e.Delivery)].At(e.Delivery.Position)
