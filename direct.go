@@ -22,9 +22,22 @@ type Direct struct {
 	// Submitted is set if the owner of a mailbox wrote the message. It is sent as it is: its bytes are the only file.
 	Submitted *Submitted `json:"submitted,omitempty"`
 
+	ReplyTo     string `json:"reply_to,omitempty"`    // header Reply-To, instead of that of the channel
+	Unsubscribe string `json:"unsubscribe,omitempty"` // https URL for List-Unsubscribe, which one POST request ends (RFC 8058)
+
+	Notify *NotifyOrigin `json:"notify,omitempty"` // set if a client of GOV.UK Notify sent the message
+
 	Files []File `json:"files,omitempty"` // attached or shown in HTML, in addition to the files of a named template
 
 	Recipients []Recipient `json:"recipients"` // ascending by subscriber, without duplicates, never empty
+}
+
+// A NotifyOrigin is what the API for clients of GOV.UK Notify must know of a message later.
+type NotifyOrigin struct {
+	Key    string `json:"key"`              // type of the key: live, team or test
+	SMS    bool   `json:"sms,omitempty"`    // a text message
+	Sender string `json:"sender,omitempty"` // of a text message
+	Prefix string `json:"prefix,omitempty"` // precedes the text of a text message
 }
 
 // Submitted says who wrote a message.

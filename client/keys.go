@@ -42,6 +42,14 @@ func (c *Client) RotateKey(ctx context.Context, id string, grace time.Duration) 
 	return key, err
 }
 
+// ResealKeys replaces the key with which the server seals the secrets of keys for clients of GOV.UK
+// Notify, and returns the number of secrets.
+func (c *Client) ResealKeys(ctx context.Context) (int, error) {
+	var done wire.Resealed
+	err := c.call(ctx, request{method: http.MethodPost, path: "/v1/keys/reseal"}, nil, &done)
+	return done.Keys, err
+}
+
 // DeleteKey deletes a key permanently.
 func (c *Client) DeleteKey(ctx context.Context, id string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: "/v1/keys/" + url.PathEscape(id), repeatable: true}, nil, nil)

@@ -219,7 +219,7 @@ func TestCommands(t *testing.T) {
 		"unknown flag":          {args: []string{"status", "--nope"}, code: 1, errs: []string{"--nope", "fanfare status --help"}},
 		"mistyped flag":         {args: []string{"serve", "--listn", "x"}, code: 1, errs: []string{"--listn", "did you mean --listen?"}},
 		"unknown verb":          {args: []string{"topic", "lst"}, code: 1, errs: []string{`fanfare topic has no command "lst"`, "did you mean list?"}},
-		"verb of no likeness":   {args: []string{"key", "--json", "xyzzyx"}, code: 1, errs: []string{"available commands: create, list, revoke, rotate"}},
+		"verb of no likeness":   {args: []string{"key", "--json", "xyzzyx"}, code: 1, errs: []string{"available commands: create, list, reseal, revoke, rotate"}},
 		"too few arguments":     {args: []string{"explain", "ada"}, code: 1, errs: []string{"an argument is missing", "fanfare explain SUBSCRIPTION EVENT|FILE|-"}},
 		"several services": {args: []string{"topic", "list"}, answers: map[string]string{"GET /v1/topics": `422 {"code":"invalid","detail":"name one","hint":"set the header X-Fanfare-Service or the query parameter service (a, b)"}`},
 			code: 1, errs: []string{"use --service or FANFARE_SERVICE (a, b)"}},

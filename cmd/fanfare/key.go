@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -22,21 +23,29 @@ do: publish (send events and messages), subscribe (create and end subscriptions)
 (view configuration, traces and status), sessions (open and use sessions), work (connect
 instances of workers and agents) or admin (all of these, and change the configuration).
 The key in the file admin.key of the data directory has the scope admin for all
-services.`}
-	command.AddCommand(c.keyCreateCommand(), c.keyListCommand(), c.keyRotateCommand(), c.keyRevokeCommand())
+services. Keys for clients of GOV.UK Notify (create --notify) are valid only for them.`}
+	command.AddCommand(c.keyCreateCommand(), c.keyListCommand(), c.keyRotateCommand(), c.keyRevokeCommand(), c.keyResealCommand())
 	return command
 }
 
 func (c *cli) keyCreateCommand() *cobra.Command {
 	var what client.KeyRequest
 	var expires time.Duration
+	var secretFile string
 	command := &cobra.Command{
 		Use: "create --service NAME | --all-services", Short: "Create an API key and print it",
 		Long: `Create an API key and print it. The key is shown only once, because the server stores
-only its hash. Without --scope the key has the scope admin.`,
+only its hash. Without --scope the key has the scope admin.
+
+With --notify, the key is for clients of GOV.UK Notify: live keys send to anyone, team
+keys to the team and the guest list of the service, and test keys to nobody. The server
+stores its secret sealed. --secret-file registers an existing key, so that its clients
+need no new one; the file contains the whole key or its last 36 characters.`,
 		Example: `  fanfare key create --service earthquakes --scope publish --name "feed reader"
   fanfare key create --service earthquakes --scope subscribe,read --expires-in 2160h
-  fanfare key create --all-services --scope read --name "status page"`,
+  fanfare key create --all-services --scope read --name "status page"
+  fanfare key create --service passports --notify live --name "web site"
+  fanfare key create --service passports --notify live --secret-file notify-key.txt`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if !what.AllServices {
@@ -47,6 +56,16 @@ only its hash. Without --scope the key has the scope admin.`,
 			}
 			if command.Flags().Changed("scope") && len(what.Scopes) == 0 { // such as --scope "$UNSET"
 				return &fanfare.Error{Code: fanfare.Invalid, Message: "--scope is empty", Hint: "pass a scope, or omit --scope to use the default scope, admin"}
+			}
+			if secretFile != "" {
+				if what.Notify == "" {
+					return &fanfare.Error{Code: fanfare.Invalid, Message: "--secret-file is only valid with --notify", Hint: "pass --notify live, team or test"}
+				}
+				text, err := os.ReadFile(secretFile)
+				if err != nil {
+					return err
+				}
+				what.Secret = strings.TrimSpace(string(text))
 			}
 			if expires != 0 {
 				what.ExpiresAt = time.Now().Add(expires).UTC().Truncate(time.Second)
@@ -67,6 +86,8 @@ only its hash. Without --scope the key has the scope admin.`,
 	flags.StringVar(&what.Owner, "owner", "", "person who owns the key, such as a mail address; keys of the same owner are one person when a send is approved")
 	flags.StringSliceVar(&what.Scopes, "scope", nil, "scope: admin, publish, subscribe, read, secrets, approve, sessions or work (repeatable; default admin)")
 	flags.BoolVar(&what.AllServices, "all-services", false, "valid for all services")
+	flags.StringVar(&what.Notify, "notify", "", "for clients of GOV.UK Notify: live, team or test")
+	flags.StringVar(&secretFile, "secret-file", "", "with --notify: file with an existing key to register")
 	flags.DurationVar(&expires, "expires-in", 0, "lifetime of the key (default: unlimited)")
 	return command
 }
@@ -99,12 +120,20 @@ func (c *cli) keyListCommand() *cobra.Command {
 			fmt.Fprintln(table, "ID\tSERVICE\tSCOPES\tEXPIRES\tLAST USED\tOLD SECRET\tOWNER\tNAME")
 			for i := range keys {
 				k := &keys[i]
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, orElse(k.Service, "(all)"), strings.Join(k.Scopes, ","), expiryOf(k), dateOr(k.LastUsed, "-"), oldSecretOf(k), orElse(terminal.Short(k.Owner), "-"), terminal.Short(k.Name))
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, orElse(k.Service, "(all)"), scopesOf(k), expiryOf(k), dateOr(k.LastUsed, "-"), oldSecretOf(k), orElse(terminal.Short(k.Owner), "-"), terminal.Short(k.Name))
 			}
 			table.Flush()
 			return nil
 		},
 	}
+}
+
+// scopesOf returns the scopes of a key, or the type of a key for clients of GOV.UK Notify.
+func scopesOf(k *client.Key) string {
+	if k.Notify != "" {
+		return "notify " + k.Notify
+	}
+	return strings.Join(k.Scopes, ",")
 }
 
 func expiryOf(k *client.Key) string {
@@ -159,6 +188,28 @@ can update your programs.`,
 	}
 	command.Flags().DurationVar(&grace, "grace", 0, "time for which the old secret remains valid")
 	return command
+}
+
+func (c *cli) keyResealCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "reseal", Short: "Replace the key that seals stored secrets",
+		Long: `Replace the key in the file seal.key of the data directory, and seal the secrets of all
+keys for clients of GOV.UK Notify with the new one. The clients notice nothing. Do this
+after somebody may have read the file. Earlier backups still contain the previous key.`,
+		Example: "  fanfare key reseal", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			n, err := api.ForService("").ResealKeys(command.Context())
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.out, "sealed %d secrets with a new key\n", n)
+			return nil
+		},
+	}
 }
 
 func (c *cli) keyRevokeCommand() *cobra.Command {

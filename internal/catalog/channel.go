@@ -78,7 +78,7 @@ type Channel struct {
 // ChannelSettings are the settings of a channel in a document. Package document lists the fields
 // of each driver.
 type ChannelSettings struct {
-	Driver       string     `json:"driver"`                  // smtp, file, inbox, webhook or worker
+	Driver       string     `json:"driver"`                  // smtp, file, inbox, webhook, worker or simulate
 	Title        string     `json:"title,omitempty"`         // for recipients; "" shows the kind of channel
 	Relay        string     `json:"relay,omitempty"`         // smtp: host:port of the next hop
 	Relays       []Relay    `json:"relays,omitempty"`        // smtp: instead of Relay, where there are several
@@ -283,9 +283,12 @@ func fileReason(err error) string {
 	return err.Error()
 }
 
+// DriverSimulate is the driver of channels that deliver nothing.
+const DriverSimulate = "simulate"
+
 // SendsDocuments reports whether the messages of a channel are JSON documents, and not mails.
 func (c *ChannelSettings) SendsDocuments() bool {
-	return c.Driver == "webhook" || c.Driver == "worker" && c.Addresses == "url"
+	return c.Driver == "webhook" || c.Driver == "worker" && c.Addresses == "url" || c.SendsTexts()
 }
 
 // SendsMail reports whether the messages of a channel are mails to mail addresses.
@@ -293,7 +296,7 @@ func (c *ChannelSettings) SendsMail() bool { return c.AddressKind() == addresski
 
 // SendsTexts reports whether the messages of a channel are texts to phone numbers.
 func (c *ChannelSettings) SendsTexts() bool {
-	return c.Driver == "webhook" && c.Addresses == addresskind.Names[addresskind.Phone]
+	return (c.Driver == "webhook" || c.Driver == DriverSimulate) && c.Addresses == addresskind.Names[addresskind.Phone]
 }
 
 // AddressKind returns the kind of the addresses that a channel sends to, 0 for an unknown driver.
@@ -303,7 +306,7 @@ func (c *ChannelSettings) AddressKind() uint8 {
 		return addresskind.Phone
 	case c.SendsDocuments():
 		return addresskind.URL
-	case slices.Contains([]string{"smtp", "file", "inbox", "worker"}, c.Driver):
+	case slices.Contains([]string{"smtp", "file", "inbox", "worker", DriverSimulate}, c.Driver):
 		return addresskind.Mail
 	}
 	return 0

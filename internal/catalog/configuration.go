@@ -35,7 +35,7 @@ func (c Configuration) Services() []Service {
 // Service returns a service, or nil.
 func (c Configuration) Service(name string) *Service {
 	if svc := c.services()[name]; svc != nil {
-		s := &Service{Name: name, Title: svc.Title, MatchingBudget: svc.Budget(), Approval: svc.Approval, ServiceLimits: svc.Limits, SendApproval: svc.SendApproval, Pages: svc.Pages, MailDomains: svc.MailDomains, Roles: svc.Roles}
+		s := &Service{Name: name, Title: svc.Title, MatchingBudget: svc.Budget(), Approval: svc.Approval, ServiceLimits: svc.Limits, SendApproval: svc.SendApproval, Pages: svc.Pages, MailDomains: svc.MailDomains, Roles: svc.Roles, Notify: svc.Notify}
 		if schema := c.Snapshot.SubscriberSchemas[svc.Number]; schema != nil {
 			s.SubscriberSchema = schema.Text
 		}
@@ -167,7 +167,7 @@ func (s *Snapshot) Clone() *Snapshot {
 	c := &Snapshot{Services: make(map[string]*ServiceSnapshot, len(s.Services)), ServiceNames: maps.Clone(s.ServiceNames), Topics: maps.Clone(s.Topics),
 		Channels: maps.Clone(s.Channels), Templates: maps.Clone(s.Templates), Workers: maps.Clone(s.Workers), Drafts: maps.Clone(s.Drafts), SubscriberSchemas: maps.Clone(s.SubscriberSchemas)}
 	for name, svc := range s.Services {
-		c.Services[name] = &ServiceSnapshot{Number: svc.Number, Name: svc.Name, Title: svc.Title, MatchingBudget: svc.MatchingBudget, Approval: svc.Approval, Limits: svc.Limits, SendApproval: svc.SendApproval, Pages: svc.Pages, MailDomains: svc.MailDomains, Roles: svc.Roles,
+		c.Services[name] = &ServiceSnapshot{Number: svc.Number, Name: svc.Name, Title: svc.Title, MatchingBudget: svc.MatchingBudget, Approval: svc.Approval, Limits: svc.Limits, SendApproval: svc.SendApproval, Pages: svc.Pages, MailDomains: svc.MailDomains, Roles: svc.Roles, Notify: svc.Notify,
 			Topics: maps.Clone(svc.Topics), Channels: maps.Clone(svc.Channels), Templates: maps.Clone(svc.Templates), Workers: maps.Clone(svc.Workers)}
 	}
 	return c

@@ -114,6 +114,8 @@ type Service struct {
 
 	Roles []RoleGrant // of people who sign in with OpenID Connect
 
+	Notify NotifySettings // for clients of GOV.UK Notify
+
 	SubscriberSchema json.RawMessage // of the attributes of its subscribers, or nil
 }
 
@@ -127,6 +129,8 @@ type ServiceBody struct {
 	Pages        Pages        `json:"pages,omitzero"`
 	MailDomains  []MailDomain `json:"mail_domains,omitempty"`
 	Roles        []RoleGrant  `json:"roles,omitempty"`
+
+	Notify NotifySettings `json:"notify,omitzero"`
 }
 
 // The values of the setting send_approval.
@@ -153,6 +157,7 @@ func loadService(s *Snapshot, c *control.ConfigRecord) error {
 	svc := NewService(c.Number, c.Name)
 	svc.Title, svc.MatchingBudget, svc.Approval, svc.Limits = body.Title, time.Duration(body.Budget), body.Approval, body.ServiceLimits
 	svc.Pages, svc.MailDomains, svc.Roles, svc.SendApproval = body.Pages, body.MailDomains, body.Roles, body.SendApproval
+	svc.Notify = body.Notify
 	s.Services[c.Name] = svc
 	return nil
 }
@@ -196,6 +201,7 @@ type ServiceSnapshot struct {
 	Pages          Pages
 	MailDomains    []MailDomain
 	Roles          []RoleGrant
+	Notify         NotifySettings
 	Topics         map[string]*Topic
 	Channels       map[string]*Channel
 	Templates      map[string]*TemplateSource // the published versions

@@ -152,6 +152,8 @@ type TemplateParts struct {
 	HTML    string `json:"html,omitempty"`
 	JSON    string `json:"json,omitempty"` // for programs
 
+	ID       string `json:"id,omitempty"`       // UUID for clients of GOV.UK Notify; "": derived from the name
+	Title    string `json:"title,omitempty"`    // for clients of GOV.UK Notify; "": the name
 	Type     string `json:"type,omitempty"`     // email or sms; "": email, and documents for programs
 	Markdown string `json:"markdown,omitempty"` // in place of HTML
 	Syntax   string `json:"syntax,omitempty"`   // liquid or notify

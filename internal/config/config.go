@@ -32,6 +32,10 @@ type Config struct {
 	TLSKey      string `koanf:"tls_key" default:"" doc:"PEM file with the private key of tls_cert."`
 	MetricsOpen bool   `koanf:"metrics_open" default:"false" doc:"Serve /metrics to all clients without a key, not only to clients on this machine."`
 
+	// Compatible APIs.
+	NotifyListen    string `koanf:"notify_listen" default:"" doc:"Address, host:port, at which the server answers clients of GOV.UK Notify, such as 127.0.0.1:8086. If it is empty, there is no such listener. If tls_cert and tls_key are set, it serves HTTPS. The API is at the root of the address."`
+	NotifyPublicURL string `koanf:"notify_public_url" default:"" doc:"URL at which clients of GOV.UK Notify and recipients of files reach notify_listen, such as https://notify.example.org. If it is empty, links contain the address of the listener."`
+
 	// Inbound mail.
 	Inbound        string   `koanf:"inbound" default:"" doc:"Address, host:port, at which the server receives bounces and unsubscribe requests over SMTP, such as :25. If it is empty, the server receives no mail. It accepts only mail for inbound_domains that relates to a message from this server, and does not relay mail."`
 	InboundDomains []string `koanf:"inbound_domains" default:"" doc:"Domains whose MX records point to this server, separated by commas: bounces.example.org. Channels use them in their returns setting, and in the address in the List-Unsubscribe header."`

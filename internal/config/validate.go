@@ -50,6 +50,7 @@ func (c *Config) Validate() error {
 	}
 	c.validateDatabase(refuse)
 	c.validateCluster(refuse)
+	c.validateNotify(refuse)
 	c.validateInbound(refuse)
 	c.validateMailboxListeners(refuse)
 	c.validateIMAP(refuse)

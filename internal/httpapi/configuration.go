@@ -36,7 +36,9 @@ func (a *API) serviceRoutes() {
 			Pages       catalog.Pages        `json:"pages,omitzero"`
 			MailDomains []catalog.MailDomain `json:"mail_domains,omitempty"`
 			Roles       []catalog.RoleGrant  `json:"roles,omitempty"`
-		}{s.Pages, s.MailDomains, s.Roles}, wire.Service{Name: s.Name, Title: s.Title, MatchingBudget: catalog.Duration(s.MatchingBudget).String(),
+
+			Notify catalog.NotifySettings `json:"notify,omitzero"`
+		}{s.Pages, s.MailDomains, s.Roles, s.Notify}, wire.Service{Name: s.Name, Title: s.Title, MatchingBudget: catalog.Duration(s.MatchingBudget).String(),
 			HoldAbove: s.HoldAbove, HoldExemptUrgent: s.HoldExemptUrgent, SendApproval: s.SendApproval, SubscriberSchema: s.SubscriberSchema})
 	}
 	read(a, listOp("list-services", "/v1/services", "configuration", "List the services that the key can access, by name"), mayListServices,

@@ -105,6 +105,10 @@ type Keyring interface {
 	ChangeKey(ctx context.Context, service, id string, change func(*state.KeySettings) error) (state.Key, error)
 	RotateKey(ctx context.Context, service, id string, grace time.Duration) (key state.Key, secret string, err error)
 	DeleteKey(ctx context.Context, service, id string) error
+	// CreateNotifyKey creates a key for clients of GOV.UK Notify, or registers the key in text.
+	CreateNotifyKey(ctx context.Context, service string, settings state.KeySettings, kind, text string) (key state.Key, secret string, err error)
+	// ResealKeys replaces the key with which stored secrets are sealed, and returns their number.
+	ResealKeys(ctx context.Context) (int, error)
 }
 
 // Subscriptions stores subscriptions. Changes are durable when a method returns.

@@ -25,7 +25,7 @@ func (a *API) keyRoutes() {
 	id := param("id", "id of the key, such as key-1")
 
 	create := op("create-key", http.MethodPost, "/v1/keys", "Create a key", service())
-	create.Description = "The secret is shown only once; the server stores only a hash of it."
+	create.Description = "The secret is shown only once; the server stores only a hash of it. The secret of a key for clients of GOV.UK Notify (notify) is stored sealed, because it verifies the signatures of requests."
 	create.RequestBody = body[wire.KeyRequest](a, "The settings of the key", "application/json")
 	replies[wire.NewKey](a, &create, http.StatusCreated, "The key", "application/json")
 	a.handle(create, mayConfigure, a.createKey)
@@ -61,6 +61,17 @@ func (a *API) keyRoutes() {
 	replies[wire.NewKey](a, &rotate, http.StatusOK, "The key with its new secret", "application/json")
 	a.handle(rotate, mayConfigure, a.rotateKey)
 
+	reseal := op("reseal-keys", http.MethodPost, "/v1/keys/reseal", "Replace the key with which the secrets of keys are sealed")
+	reseal.Description = "Only the secrets of keys for clients of GOV.UK Notify are sealed. The clients notice nothing. Backups that were made before contain the previous key and what it sealed."
+	replies[wire.Resealed](a, &reseal, http.StatusOK, "The number of secrets", "application/json")
+	a.handle(reseal, operator, func(x *responseWriter, r *http.Request, _ caller) error {
+		n, err := a.deps.Keyring.ResealKeys(r.Context())
+		if err != nil {
+			return err
+		}
+		return httpio.WriteJSON(x, http.StatusOK, "application/json", wire.Resealed{Keys: n})
+	})
+
 	act(a, op("delete-key", http.MethodDelete, "/v1/keys/{id}", "Delete a key permanently"), mayConfigure,
 		func(ctx context.Context, c caller, in *One) error {
 			return a.deps.Keyring.DeleteKey(ctx, c.service, in.ID)
@@ -74,7 +85,7 @@ func padded(id string) string {
 }
 
 func keyOf(k state.Key) wire.Key {
-	return wire.Key{ID: k.ID, Name: k.Name, Service: k.Service, Scopes: k.Scopes.Names(), Owner: k.Owner, CreatedAt: k.CreatedAt,
+	return wire.Key{ID: k.ID, Name: k.Name, Service: k.Service, Notify: k.Notify, Scopes: k.Scopes.Names(), Owner: k.Owner, CreatedAt: k.CreatedAt,
 		ExpiresAt: k.ExpiresAt, Disabled: k.Disabled, LastUsed: k.LastUsed, OldValidUntil: k.OldUntil, OldLastUsed: k.OldUsed}
 }
 
@@ -106,7 +117,19 @@ func (a *API) createKey(x *responseWriter, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	key, secret, err := a.deps.Keyring.CreateKey(r.Context(), in.Service, state.KeySettings{Name: in.Name, Owner: in.Owner, Scopes: scopes, ExpiresAt: in.ExpiresAt})
+	settings := state.KeySettings{Name: in.Name, Owner: in.Owner, Scopes: scopes, ExpiresAt: in.ExpiresAt}
+	var key state.Key
+	var secret string
+	if in.Notify != "" {
+		if in.Scopes != nil || in.AllServices {
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/notify", Message: "a key for clients of GOV.UK Notify has no scopes and belongs to one service", Hint: "omit scopes and all_services"}
+		}
+		key, secret, err = a.deps.Keyring.CreateNotifyKey(r.Context(), in.Service, settings, in.Notify, in.Secret)
+	} else if in.Secret != "" {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/secret", Message: "only a key for clients of GOV.UK Notify can have a given secret", Hint: "omit secret, or set notify"}
+	} else {
+		key, secret, err = a.deps.Keyring.CreateKey(r.Context(), in.Service, settings)
+	}
 	if err != nil {
 		return err
 	}

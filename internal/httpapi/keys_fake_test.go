@@ -48,3 +48,9 @@ func (k *keyBox) DeleteKey(_ context.Context, service, id string) error {
 	_, err := k.Key(service, id)
 	return err
 }
+
+func (k *keyBox) CreateNotifyKey(_ context.Context, service string, s state.KeySettings, kind, _ string) (state.Key, string, error) {
+	return state.Key{ID: "key-10", Service: service, KeySettings: s, Notify: kind}, "notify-secret", nil
+}
+
+func (k *keyBox) ResealKeys(context.Context) (int, error) { return 1, nil }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/mail"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -23,6 +24,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/listener"
 	"fanfare.dev/fanfare/internal/httpapi/problem"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mail/address"
 )
 
 // Messages accepts direct messages and reports their state.
@@ -296,6 +298,9 @@ func checkMessage(m *wire.MessageRequest) error {
 	case len(m.Attachments) > wire.MaxMessageFiles:
 		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/attachments", Message: fmt.Sprintf("the message has %d attachments; at most %d are allowed", len(m.Attachments), wire.MaxMessageFiles), Hint: "combine the files, or link to them"}
 	}
+	if err := checkMailHeaders(m); err != nil {
+		return err
+	}
 	size := 0
 	for i := range m.Attachments {
 		if size += len(m.Attachments[i].Content); size > wire.MaxFilesBytes {
@@ -305,6 +310,28 @@ func checkMessage(m *wire.MessageRequest) error {
 		if cid := m.Attachments[i].CID; cid != "" && !cidPattern.MatchString(cid) {
 			return wrong(fmt.Sprintf("/attachments/%d/cid", i), "use a to z, 0 to 9 and _ . -, at most 64 characters", "cid is not a valid image name")
 		}
+	}
+	return nil
+}
+
+// checkMailHeaders checks the values of a request that become headers of a mail.
+func checkMailHeaders(m *wire.MessageRequest) error {
+	if m.ReplyTo != "" {
+		if a, err := mail.ParseAddress(m.ReplyTo); err != nil || len(m.ReplyTo) > 320 {
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/reply_to", Message: "reply_to is not an email address", Hint: "write it as support@example.org or Support <support@example.org>"}
+		} else if _, err := address.Parse(a.Address); err != nil {
+			return fanfare.Below("/reply_to", err)
+		}
+	}
+	if m.Unsubscribe != "" {
+		normal, err := address.ParseURL(m.Unsubscribe)
+		switch {
+		case err != nil:
+			return fanfare.Below("/unsubscribe_url", err)
+		case !strings.HasPrefix(normal, "https://"):
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/unsubscribe_url", Message: "unsubscribe_url does not use https", Hint: "mail programs only accept https URLs for one-click unsubscribe"}
+		}
+		m.Unsubscribe = normal
 	}
 	return nil
 }

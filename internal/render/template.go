@@ -254,6 +254,15 @@ func (src Source) toLiquid(pointer func(string) string) (Source, *fanfare.Error)
 		err.Pointer = pointer("syntax")
 		return src, err
 	}
+	if src.SMS && src.Text != "" {
+		if err := liquid.CheckSource(src.Text, liquid.MaxBodyBytes); err != nil {
+			err.Pointer = pointer("text")
+			return src, err
+		}
+		src.notify = &liquid.NotifyContent{SMS: notifytext.Parse(src.Text)}
+		src.Text, src.JSON, src.Syntax = liquid.NotifyFields(src.Text)+liquid.NotifyOutput(liquid.NotifySMS), liquid.FromNotify(src.JSON), ""
+		return src, nil
+	}
 	if src.Markdown != "" && src.HTML == "" {
 		if err := liquid.CheckSource(src.Subject, liquid.MaxSubjectBytes); err != nil {
 			err.Pointer = pointer("subject")

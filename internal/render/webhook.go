@@ -41,7 +41,7 @@ import (
 //
 // A text message to a phone number has a document of its own:
 //
-//	{"id": "dlv-20261120-40041-17", "to": "+447700900123", "text": "...", "reference": "..."}
+//	{"id": "dlv-20261120-40041-17", "to": "+447700900123", "text": "...", "from": "...", "reference": "..."}
 //
 // If the template has JSON, the rendered JSON is the document.
 type WebhookBatch struct {
@@ -51,6 +51,7 @@ type WebhookBatch struct {
 	Direct        bool   // a direct send: the document has what the template renders
 	Texts         bool   // the recipients have phone numbers; the template has a text
 	Reference     string // of a direct send, for Texts
+	From, Prefix  string // of Texts: name or number of the sender, and what precedes the text; may be empty
 	Event         *fanfare.Event
 	Digest        *Digest // instead of Event, which is then nil
 	EventRef      fanfare.EventRef
@@ -63,9 +64,9 @@ type WebhookWriter struct {
 	rendering
 	byLocalization *writersByLocalization[*WebhookWriter] // if set, nothing else is
 
-	texts     bool          // as in the batch
-	sms       *preparedPart // of Texts, instead of head
-	reference string
+	texts                   bool          // as in the batch
+	sms                     *preparedPart // of Texts, instead of head
+	reference, from, prefix string
 
 	head     []byte         // the document up to the subscriber's id
 	document *preparedPart  // the template's JSON, instead of head
@@ -90,7 +91,7 @@ func (p WebhookBatch) Writer() (*WebhookWriter, error) {
 
 // writer prepares the batch for recipients with the same localization.
 func (p WebhookBatch) writer(t *Template, v *readerLocalization) (*WebhookWriter, error) {
-	w := &WebhookWriter{texts: p.Texts, reference: p.Reference}
+	w := &WebhookWriter{texts: p.Texts, reference: p.Reference, from: p.From, prefix: p.Prefix}
 	if p.Texts && (t == nil || t.json == nil && t.text == nil) {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the message has no text, and cannot be sent by SMS", Hint: "set a template with a text"}
 	}
@@ -194,7 +195,11 @@ func (w *WebhookWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte,
 		w.text = w.sms.AppendText(w.text[:0])
 		b := appendString(append(dst, `{"id":`...), r.Delivery.String())
 		b = appendString(append(b, `,"to":`...), to)
-		b = append(liquid.AppendText(append(b, `,"text":"`...), bytes.TrimSpace(w.text), liquid.JSON), '"')
+		b = liquid.AppendText(append(b, `,"text":"`...), w.prefix, liquid.JSON)
+		b = append(liquid.AppendText(b, bytes.TrimSpace(w.text), liquid.JSON), '"')
+		if w.from != "" {
+			b = appendString(append(b, `,"from":`...), w.from)
+		}
 		if w.reference != "" {
 			b = appendString(append(b, `,"reference":`...), w.reference)
 		}

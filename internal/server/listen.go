@@ -94,6 +94,7 @@ func (c *components) listen(ctx context.Context) error {
 	} else {
 		c.api.Open(api)
 	}
+	c.openCompat()
 	c.log.Info("ready", "url", c.URL(), "durability", c.config.Durability, "data", c.dir, "database", c.db.About().Where, "took", time.Since(c.started).Round(time.Millisecond).String())
 	return nil
 }

@@ -7,6 +7,7 @@
 //	bus.go       the bus, and the embedded NATS server of a node
 //	sessions.go  the broker of sessions, and the hub of agents
 //	listen.go    the API, the recipient pages and inbound mail
+//	compat.go    the APIs for clients of other systems
 //	mail.go      mailboxes for mail programs; node_mail.go: on each node of a cluster
 //	cluster.go   nodes of a cluster: waiting for the lease, leading, stepping down
 //	database.go  waiting for an unreachable database
@@ -67,8 +68,9 @@ type Server struct {
 	leaveBus func() error     // closes the bus; nil before it is open
 	api      *listener.Server
 	notifybc *notifybcListener // nil: the server does not offer the NotifyBC API
-	node     *node             // nil: this server is alone
-	nats     *bus.Member       // nil: no embedded NATS server, or one that is alone and belongs to the components
+	compat   compatListeners
+	node     *node       // nil: this server is alone
+	nats     *bus.Member // nil: no embedded NATS server, or one that is alone and belongs to the components
 	feedback *feedback.Processor
 	cleanups []func() error // run in reverse order
 	draining atomic.Bool
@@ -149,6 +151,9 @@ func (s *Server) start(ctx context.Context, o Options) error {
 		return err
 	}
 	s.onStop(s.shutDownAPI)
+	if err := s.listenCompat(); err != nil {
+		return err
+	}
 	starting, stop := context.WithCancel(ctx)
 	defer stop()
 	go s.progress.Run(starting, s.log)

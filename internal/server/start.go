@@ -234,7 +234,12 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	vault := serverkeys.NewVault(c.keys.Sealing)
+	if c.node != nil {
+		vault.ShareWith(c.node.tables, c.node.key)
+	}
 	c.registry, err = registry.Open(ctx, registry.Options{
+		Vault:   vault,
 		Issuers: c.issuers.URLs(),
 		Store:   c.control, Conditions: c.conditions(), ParseAddress: address.Parse, ParseURL: address.ParseURL, ParsePhone: address.ParsePhone,
 		CheckKey: c.capture.CheckKey, CompileTemplate: preview.CompileTemplate(int(c.config.MaxAttachments)), DryRunTemplate: preview.DryRunTemplate, DryRunDigest: preview.DryRunDigest, Files: filetype.Policy(c.config.AllowAttachments),
@@ -260,7 +265,7 @@ func (c *components) openRegistry(ctx context.Context) (err error) {
 	if err := c.db.CheckPairing(c.dir, knowsKey); err != nil {
 		return err
 	}
-	if err := c.keys.Check(c.registry.SuppressionCount(), c.highest > 0 && (c.config.PublicURL != "" || hasReturnAddress(c.registry)), channels.SignedByServer(c.registry)); err != nil {
+	if err := c.keys.Check(c.registry.SuppressionCount(), c.highest > 0 && (c.config.PublicURL != "" || hasReturnAddress(c.registry)), channels.SignedByServer(c.registry), c.registry.SealedKeys()); err != nil {
 		return err
 	}
 	if c.node != nil {

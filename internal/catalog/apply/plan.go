@@ -89,6 +89,7 @@ func New(opt *Options, from *catalog.Snapshot, actor *audit.Actor, d *document.D
 	for _, name := range slices.Sorted(maps.Keys(d.Topics)) {
 		pl.topic(name, d.Topics[name])
 	}
+	pl.notifyChannels()
 	pl.references()
 	pl.workerReferences()
 	if len(pl.errs) == 0 {

@@ -44,11 +44,11 @@ func (pl *Plan) setServiceSettings() (changes []audit.FieldChange) {
 	if change, changed := pl.setBudget(); changed {
 		changes = append(changes, change)
 	}
-	return slices.Concat(changes, pl.setApproval(), pl.setSendApproval(), pl.setLimits(), pl.setPages(), pl.setMailDomains(), pl.setRoles())
+	return slices.Concat(changes, pl.setApproval(), pl.setSendApproval(), pl.setLimits(), pl.setPages(), pl.setMailDomains(), pl.setRoles(), pl.setNotify())
 }
 
 func (pl *Plan) addServiceRecord(deleted bool) {
-	body, _ := json.Marshal(catalog.ServiceBody{Title: pl.Service.Title, Budget: catalog.Duration(pl.Service.MatchingBudget), Approval: pl.Service.Approval, ServiceLimits: pl.Service.Limits, SendApproval: pl.Service.SendApproval, Pages: pl.Service.Pages, MailDomains: pl.Service.MailDomains, Roles: pl.Service.Roles}) // plain: cannot fail
+	body, _ := json.Marshal(catalog.ServiceBody{Title: pl.Service.Title, Budget: catalog.Duration(pl.Service.MatchingBudget), Approval: pl.Service.Approval, ServiceLimits: pl.Service.Limits, SendApproval: pl.Service.SendApproval, Pages: pl.Service.Pages, MailDomains: pl.Service.MailDomains, Roles: pl.Service.Roles, Notify: pl.Service.Notify}) // plain: cannot fail
 	pl.Records = append(pl.Records, control.ConfigRecord{Kind: catalog.KindService, Number: pl.Service.Number, Name: pl.Service.Name, Body: body, Deleted: deleted})
 }
 

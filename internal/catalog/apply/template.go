@@ -41,6 +41,7 @@ func (pl *Plan) template(name string, spec *document.TemplateSpec) {
 	case spec.Action == document.ActionPublish:
 		pl.publish(name, spec)
 	default:
+		pl.keepTemplateID(name, spec)
 		src := pl.newSource(name, max(pl.To.LastVersion(pl.draftKey(name))+1, spec.MinVersion), spec.Note, spec.TemplateParts)
 		switch {
 		case !pl.compile(src):
@@ -57,6 +58,26 @@ func (pl *Plan) template(name string, spec *document.TemplateSpec) {
 				pl.publishSource(src)
 			}
 		}
+	}
+}
+
+// keepTemplateID gives a template without an id the id that its name had before.
+func (pl *Plan) keepTemplateID(name string, spec *document.TemplateSpec) {
+	last := uint32(0)
+	for number, t := range pl.To.Templates {
+		if t.Service != pl.Service.Name || t.ID == "" {
+			continue
+		}
+		switch {
+		case t.Name == name && spec.ID == "" && number > last:
+			last = number
+		case t.Name != name && t.ID == spec.ID:
+			pl.fail(inputerror.Pointer("templates", name, "id"), &fanfare.Error{Code: fanfare.Conflict, Message: "template " + inputerror.Quote(t.Name) + " has the same id", Hint: "use another id, or omit it"})
+			return
+		}
+	}
+	if last != 0 {
+		spec.ID = pl.To.Templates[last].ID
 	}
 }
 
@@ -96,6 +117,7 @@ func bodyOf(t *catalog.TemplateSource) catalog.TemplateBody {
 // draft stores spec as the draft of the template. The dry run renders the draft instead of the
 // published version (see sourceOf).
 func (pl *Plan) draft(name string, spec *document.TemplateSpec) {
+	pl.keepTemplateID(name, spec)
 	published, place := pl.Service.Templates[name], pl.To.Drafts[pl.draftKey(name)]
 	base, version := 0, pl.To.LastVersion(pl.draftKey(name))+1
 	var before catalog.TemplateParts // the audit log compares the draft with this

@@ -19,10 +19,13 @@ import (
 	"fanfare.dev/fanfare/internal/schedule/quiethours"
 )
 
+// drivers are the drivers of channels.
+var drivers = []string{"smtp", "file", "inbox", "webhook", "worker", catalog.DriverSimulate}
+
 func (p *reader) channel(n node) *ChannelSpec {
 	c := &ChannelSpec{}
 	all := fieldReaders{
-		"driver":       func(v node) { c.Driver = v.choice("smtp", "file", "inbox", "webhook", "worker") },
+		"driver":       func(v node) { c.Driver = v.choice(drivers...) },
 		"title":        func(v node) { c.Title = v.label(catalog.MaxLabelTitle) },
 		"delete":       func(v node) { c.Delete = v.yes() },
 		"from":         func(v node) { c.From = v.mailbox() },
@@ -47,7 +50,7 @@ func (p *reader) channel(n node) *ChannelSpec {
 		driver = node{Node: pair.Value, p: &quiet}.text()
 	}
 	limitFields(c, driver, all)
-	unknown := !slices.Contains([]string{"smtp", "file", "inbox", "webhook", "worker"}, driver) // which is what is wrong then, and no field
+	unknown := !slices.Contains(drivers, driver) // which is what is wrong then, and no field
 	if driver == "smtp" || unknown {
 		all["relay"] = func(v node) { c.Relay = v.hostPort() }
 		all["relays"] = func(v node) { c.Relays = v.relays() }
@@ -86,6 +89,13 @@ func (p *reader) channel(n node) *ChannelSpec {
 		all["batch"] = func(v node) { c.Batch = v.number(1, maxWorkerBatch) }
 		c.Addresses, c.Batch = "mail", defaultWorkerBatch
 	}
+	if driver == catalog.DriverSimulate {
+		all["addresses"] = func(v node) {
+			if kind := v.choice("mail", phone); kind == phone {
+				c.Addresses = kind
+			}
+		}
+	}
 	if driver == "webhook" {
 		c.SendTimeout, c.ConnectTimeout = defaultAnswerTimeout, defaultConnectTimeout
 		for _, field := range []string{"from", "sender", "returns", "reply_to", "domain", "dkim", "list_id"} { // of mail
@@ -99,8 +109,8 @@ func (p *reader) channel(n node) *ChannelSpec {
 		c.ChannelSettings = catalog.ChannelSettings{}
 		return c
 	}
-	n.needs("driver", "use smtp, file, inbox, webhook or worker")
-	if driver != "webhook" && c.Addresses != "url" {
+	n.needs("driver", "use smtp, file, inbox, webhook, worker or simulate")
+	if driver != "webhook" && c.Addresses != "url" && c.Addresses != phone {
 		n.needs("from", "such as Example <news@example.org>")
 	}
 	switch c.Driver {

@@ -144,6 +144,9 @@ type Document struct {
 	// Roles are the roles of people who sign in with OpenID Connect. nil leaves them unchanged; an empty list means none.
 	Roles *[]catalog.RoleGrant `json:"roles,omitempty"`
 
+	// Notify are the settings for clients of GOV.UK Notify. nil leaves them unchanged; without a channel, no client can use the service.
+	Notify *catalog.NotifySettings `json:"notify,omitempty"`
+
 	DeleteService bool                `json:"-"` // the service goes, with all that it has
 	root          string              `json:"-"` // pointer of the one member that the text is about, or ""
 	RulePointer   string              `json:"-"` // pointer of the one rule that it is about, in the topic as it will be
@@ -251,6 +254,9 @@ func ParseMember(m Member, text []byte, dir string) (*Document, error) {
 		}
 		if d.Pages == nil {
 			d.Pages = new(catalog.Pages)
+		}
+		if d.Notify == nil {
+			d.Notify = new(catalog.NotifySettings)
 		}
 		if d.MailDomains == nil {
 			d.MailDomains = new([]catalog.MailDomain)

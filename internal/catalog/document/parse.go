@@ -154,6 +154,7 @@ func (p *reader) document(n node) {
 		"pages":                  func(v node) { p.doc.Pages = v.pages() },
 		"mail_domains":           func(v node) { p.doc.MailDomains = v.mailDomains() },
 		"roles":                  func(v node) { p.doc.Roles = v.roles() },
+		"notify":                 func(v node) { p.doc.Notify = v.notify() },
 		"channels": func(v node) {
 			v.members(func(name string, v node) { p.doc.Channels[name] = p.channel(v) })
 		},
@@ -245,11 +246,16 @@ func (p *reader) rule(n node) RuleSpec {
 // maxMinVersion limits min_version, so that versions can follow.
 const maxMinVersion = 1_000_000
 
+// maxTemplateTitle is the maximum length of the title of a template.
+const maxTemplateTitle = 255
+
 func (p *reader) template(n node) *TemplateSpec {
 	t := &TemplateSpec{}
 	var w catalog.TemplateWords
 	known := variantFields(&t.TemplateVariants)
 	known["type"] = func(v node) { t.Type = v.choice(catalog.TemplateEmail, catalog.TemplateSMS) }
+	known["id"] = func(v node) { t.ID = v.uuid() }
+	known["title"] = func(v node) { t.Title = v.label(maxTemplateTitle) }
 	known["syntax"] = func(v node) { t.Syntax = v.text() }
 	known["layout"] = func(v node) { t.Layout = v.name() }
 	known["lang"] = func(v node) { t.Lang = v.text() }

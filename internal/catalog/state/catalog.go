@@ -78,6 +78,7 @@ type Options struct {
 	Store      Store
 	Conditions TopicIndex
 	Apply      apply.Options
+	Vault      Vault // seals the secrets of Notify keys; nil: there can be none
 	Logger     *slog.Logger
 }
 

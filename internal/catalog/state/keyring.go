@@ -18,6 +18,7 @@ type keyring struct {
 	mu     sync.RWMutex
 	hashes map[secretHash]*storedKey // of the secrets that may be good
 	keys   map[uint32]*storedKey     // by number
+	notify map[string][]*storedKey   // keys for clients of GOV.UK Notify by service, revoked ones too
 	last   uint32                    // highest number ever used
 }
 
@@ -30,6 +31,7 @@ type storedKey struct {
 	name   string
 	svc    string
 	keyBody
+	secret  []byte        // of a Notify key; nil if it cannot be opened
 	used    *atomic.Int64 // Unix seconds of the last use, in whole minutes; 0: not since the start
 	oldUsed *atomic.Int64 // the same for the previous secret; lost at a restart
 }
@@ -46,7 +48,7 @@ func (k *storedKey) principal() catalog.Principal {
 
 // usable reports whether the key is valid at a time.
 func (k *storedKey) usable(now time.Time) bool {
-	return !k.Disabled && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
+	return !k.Disabled && k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
 }
 
 // accepts reports whether the key still accepts the secret with this hash.
@@ -74,15 +76,19 @@ func (r *keyring) set(k *storedKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.keys == nil {
-		r.keys, r.hashes = map[uint32]*storedKey{}, map[secretHash]*storedKey{}
+		r.keys, r.hashes, r.notify = map[uint32]*storedKey{}, map[secretHash]*storedKey{}, map[string][]*storedKey{}
 	}
 	r.forget(k.number)
 	r.keys[k.number] = k
+	r.last = max(r.last, k.number)
+	if k.Notify != "" {
+		r.notify[k.svc] = append(slices.Clone(r.notify[k.svc]), k)
+		return
+	}
 	r.hashes[secretHash(k.Hash)] = k
 	if len(k.OldHash) == sha256.Size {
 		r.hashes[secretHash(k.OldHash)] = k
 	}
-	r.last = max(r.last, k.number)
 }
 
 // remove deletes the key. Its number is not reused.
@@ -96,6 +102,10 @@ func (r *keyring) remove(number uint32) {
 func (r *keyring) forget(number uint32) {
 	if old := r.keys[number]; old != nil {
 		delete(r.keys, number)
+		if old.Notify != "" {
+			r.notify[old.svc] = slices.DeleteFunc(slices.Clone(r.notify[old.svc]), func(k *storedKey) bool { return k.number == number })
+			return
+		}
 		delete(r.hashes, secretHash(old.Hash))
 		if len(old.OldHash) == sha256.Size {
 			delete(r.hashes, secretHash(old.OldHash))

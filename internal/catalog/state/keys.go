@@ -45,6 +45,7 @@ type Key struct {
 	LastUsed  time.Time // in whole minutes; the last quarter of an hour is lost if the server is killed
 	OldUntil  time.Time // end of the grace time of the previous secret
 	OldUsed   time.Time // last use of the previous secret, in whole minutes; zero: none since the start
+	Notify    string    // type of a key for clients of GOV.UK Notify; "": a key for the API
 }
 
 // KeySettings are the settings of a key that can be changed.
@@ -67,6 +68,11 @@ type keyBody struct {
 	OldHash   []byte    `json:"old_hash,omitempty"` // of the previous secret, valid until OldUntil
 	OldUntil  time.Time `json:"old_until,omitzero"`
 	LastUsed  time.Time `json:"last_used,omitzero"`
+
+	// A Notify key has no hash: its secret verifies signatures, and is stored sealed.
+	Notify    string    `json:"notify,omitempty"` // its type
+	Sealed    []byte    `json:"sealed,omitempty"`
+	RevokedAt time.Time `json:"revoked_at,omitzero"` // it is not listed any more, but its signatures are recognized
 }
 
 // scopes returns the stored scopes. A key from before scopes existed could do everything within
@@ -80,7 +86,7 @@ func (b *keyBody) scopes() catalog.Scopes {
 }
 
 func (k *storedKey) key() Key {
-	return Key{ID: k.id(), Service: k.svc, CreatedAt: k.CreatedAt, LastUsed: k.lastUsed(), OldUntil: k.OldUntil, OldUsed: minuteOf(k.oldUsed),
+	return Key{ID: k.id(), Service: k.svc, CreatedAt: k.CreatedAt, LastUsed: k.lastUsed(), OldUntil: k.OldUntil, OldUsed: minuteOf(k.oldUsed), Notify: k.Notify,
 		KeySettings: KeySettings{Name: k.name, Owner: k.Owner, Scopes: k.scopes(), ExpiresAt: k.ExpiresAt, Disabled: k.Disabled}}
 }
 
@@ -144,10 +150,11 @@ func (r *Catalog) checkKey(s *KeySettings) error {
 
 // Keys lists the keys of a service, or with "" all, in the order of creation.
 func (r *Catalog) Keys(service string) []Key {
-	held := r.keyring.list(service)
-	all := make([]Key, len(held))
-	for i, k := range held {
-		all[i] = k.key()
+	all := []Key{}
+	for _, k := range r.keyring.list(service) {
+		if k.RevokedAt.IsZero() {
+			all = append(all, k.key())
+		}
 	}
 	return all
 }
@@ -164,7 +171,7 @@ func (r *Catalog) Key(service, id string) (Key, error) {
 // Principal returns the rights of a key that can be used now.
 func (r *Catalog) Principal(id string) (catalog.Principal, bool) {
 	k, err := r.findKey("", id)
-	if err != nil || !k.usable(r.opt.Apply.Now()) {
+	if err != nil || k.Notify != "" || !k.usable(r.opt.Apply.Now()) {
 		return catalog.Principal{}, false
 	}
 	return k.principal(), true
@@ -172,7 +179,7 @@ func (r *Catalog) Principal(id string) (catalog.Principal, bool) {
 
 func (r *Catalog) findKey(service, id string) (*storedKey, error) {
 	if number, ok := parseKeyID(id); ok {
-		if k := r.keyring.get(number); k != nil && (service == "" || k.svc == service) {
+		if k := r.keyring.get(number); k != nil && k.RevokedAt.IsZero() && (service == "" || k.svc == service) {
 			return k, nil
 		}
 	}
@@ -203,6 +210,9 @@ func (r *Catalog) RotateKey(ctx context.Context, service, id string, grace time.
 	}
 	secret, hash := newSecret()
 	key, err := r.editKey(ctx, service, id, "rotate", func(k *storedKey) error {
+		if k.Notify != "" {
+			return &fanfare.Error{Code: fanfare.Conflict, Message: "the secret of a key for clients of GOV.UK Notify cannot be changed", Hint: "create another key for the clients, and revoke this one when no client uses it"}
+		}
 		k.OldHash, k.OldUntil = nil, time.Time{}
 		if grace > 0 {
 			k.OldHash, k.OldUntil = k.Hash, r.opt.Apply.Now().UTC().Add(grace)
@@ -218,13 +228,18 @@ func (r *Catalog) DeleteKey(ctx context.Context, service, id string) error {
 	return r.writer.Run(ctx, func() error {
 		k, err := r.findKey(service, id)
 		if err != nil {
-			if number, ok := parseKeyID(id); ok && service == "" && number <= r.keyring.last && r.keyring.get(number) == nil {
-				return nil
+			if number, ok := parseKeyID(id); ok && service == "" && number <= r.keyring.last {
+				if k := r.keyring.get(number); k == nil || !k.RevokedAt.IsZero() {
+					return nil
+				}
 			}
 			return err
 		}
 		if err := r.keepAdminKey(k, nil); err != nil {
 			return err
+		}
+		if k.Notify != "" {
+			return r.revokeNotifyKey(ctx, k)
 		}
 		b := control.Batch{Config: []control.ConfigRecord{{Kind: catalog.KindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: []byte("{}"), Deleted: true}}}
 		b.AddAudit(audit.ActorOf(ctx), k.operation("delete"), nil)
@@ -346,12 +361,14 @@ func (r *Catalog) loadKey(s *catalog.Snapshot, c *control.ConfigRecord) error {
 	if err := json.Unmarshal(c.Body, &body); err != nil {
 		return err
 	}
-	if len(body.Hash) != sha256.Size {
+	if body.Notify == "" && len(body.Hash) != sha256.Size {
 		return &fanfare.Error{Code: fanfare.Internal, Message: "the stored hash of the key is damaged"}
 	}
 	if c.Service != 0 && s.ServiceNames[c.Service] == "" {
 		return fmt.Errorf("unknown service number %d", c.Service) // the key must not become one for all services
 	}
-	r.keyring.set(&storedKey{number: c.Number, name: c.Name, svc: s.ServiceNames[c.Service], keyBody: body, used: new(atomic.Int64), oldUsed: new(atomic.Int64)})
+	k := &storedKey{number: c.Number, name: c.Name, svc: s.ServiceNames[c.Service], keyBody: body, used: new(atomic.Int64), oldUsed: new(atomic.Int64)}
+	r.openNotifyKey(k)
+	r.keyring.set(k)
 	return nil
 }

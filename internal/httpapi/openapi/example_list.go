@@ -118,6 +118,7 @@ templates:
 		{operation: "list-keys", status: 200},
 		{operation: "get-key", parameter: with("id", "key-2"), status: 200},
 		{operation: "change-key", parameter: with("id", "key-2"), mediaType: httpio.MergePatch, status: 200, body: `{"name":"the new monitor","scopes":["publish","read"]}`},
+		{operation: "reseal-keys", status: 200},
 		{operation: "rotate-key", parameter: with("id", "key-2"), mediaType: jsonType, status: 200, body: `{"grace":3600}`},
 
 		{operation: "create-subscriber", mediaType: jsonType, status: 201,

@@ -26,7 +26,40 @@ type Service struct {
 
 	Roles []RoleGrant `json:"roles,omitempty" maxItems:"1000" doc:"roles in the service of people who sign in to the console with OpenID Connect; default: none. Roles in all services are in the settings of the server"`
 
+	Notify *NotifySettings `json:"notify,omitempty" doc:"lets clients of GOV.UK Notify use the service, at the address in the server setting notify_listen; default: they cannot"`
+
 	SubscriberSchema json.RawMessage `json:"subscriber_schema,omitempty" doc:"JSON Schema of the attributes of its subscribers; default: any object"`
+}
+
+// NotifySettings let clients of GOV.UK Notify use a service.
+type NotifySettings struct {
+	ID        string         `json:"id,omitempty" format:"uuid" doc:"UUID of the service in keys and links; default: a new one, which is kept for good"`
+	Email     string         `json:"email,omitempty" doc:"name of the channel for mails; default: mails are refused"`
+	SMS       string         `json:"sms,omitempty" doc:"name of the channel for text messages, with addresses: phone; default: text messages are refused"`
+	Trial     bool           `json:"trial,omitempty" doc:"only members of team and guest_list can be recipients"`
+	Team      []string       `json:"team,omitempty" maxItems:"1000" doc:"addresses and phone numbers of the team"`
+	GuestList []string       `json:"guest_list,omitempty" maxItems:"1000" doc:"other addresses and phone numbers to which team keys and a service on trial can send"`
+	Contact   string         `json:"contact,omitempty" maxLength:"512" doc:"address, number or URL on the download pages of files; default: files are refused"`
+	Rate      string         `json:"rate,omitempty" doc:"maximum rate of requests that send, for each type of key; default: 3000/min"`
+	Daily     *NotifyDaily   `json:"daily,omitempty" doc:"maximum numbers of messages on one day in UTC"`
+	ReplyTo   []NotifySender `json:"reply_to,omitempty" maxItems:"200" doc:"reply addresses from which a request can choose"`
+	Senders   []NotifySender `json:"sms_senders,omitempty" maxItems:"200" doc:"names or numbers from which a request can choose"`
+	SMSPrefix bool           `json:"sms_prefix,omitempty" doc:"text messages begin with the title of the service"`
+
+	ReportAccepted string `json:"report_accepted_as_delivered,omitempty" doc:"when the API reports an accepted message as delivered: never, immediately, or after and a duration, such as after 1h; default: never"`
+}
+
+// A NotifySender is an address, a name or a number that a request can choose by its id.
+type NotifySender struct {
+	ID      string `json:"id" format:"uuid"`
+	Address string `json:"address" doc:"mail address, or name or number of a sender of text messages"`
+	Default bool   `json:"default,omitempty" doc:"used by requests that choose none"`
+}
+
+// NotifyDaily are the maximum numbers of messages of a service on one day.
+type NotifyDaily struct {
+	Email int `json:"email,omitempty" minimum:"1" doc:"mails; default: 250000, or 50 on trial"`
+	SMS   int `json:"sms,omitempty" minimum:"1" doc:"text messages; default: 250000, or 50 on trial"`
 }
 
 // A MailDomain is a domain for whose addresses the mailboxes of a service receive mail. It belongs to one service.
@@ -143,6 +176,8 @@ type TemplateParts struct {
 	JSON    string `json:"json,omitempty" doc:"body of webhook requests, in place of the default document"`
 
 	Markdown string `json:"markdown,omitempty" doc:"source of the HTML, instead of html"`
+	ID       string `json:"id,omitempty" format:"uuid" doc:"UUID for clients of GOV.UK Notify; default: that of the previous version, or one that is derived from the name"`
+	Title    string `json:"title,omitempty" maxLength:"255" doc:"name of the template for clients of GOV.UK Notify; default: the name"`
 	Type     string `json:"type,omitempty" enum:"email,sms" doc:"sms: a text message, which has a text and no subject"`
 	Syntax   string `json:"syntax,omitempty" enum:"liquid,notify" doc:"notify: placeholders ((name)) and ((flag??text)), as in GOV.UK Notify"`
 	Layout   string `json:"layout,omitempty" doc:"frame around the HTML: layout: plain has an unsubscribe link, layout: letter has none; absent: the HTML is complete"`
@@ -161,7 +196,7 @@ type TemplateParts struct {
 // passwords: password_env or password_file specify where the server reads them.
 type ChannelSettings struct {
 	Name         string   `json:"name,omitempty" doc:"can be omitted if the path contains it"`
-	Driver       string   `json:"driver" doc:"smtp, file, inbox, webhook or worker"`
+	Driver       string   `json:"driver" doc:"smtp, file, inbox, webhook, worker or simulate, which delivers nothing"`
 	Title        string   `json:"title,omitempty" minLength:"1" maxLength:"100" doc:"name shown to recipients who choose a channel; default: Email or Webhook"`
 	Relay        string   `json:"relay,omitempty" doc:"smtp: host:port of the next hop"`
 	Relays       []Relay  `json:"relays,omitempty" doc:"smtp: several next hops, instead of relay"`

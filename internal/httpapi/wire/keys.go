@@ -10,6 +10,8 @@ type KeyRequest struct {
 	Scopes      []string  `json:"scopes,omitempty" enum:"admin,publish,subscribe,read,secrets,approve,sessions,work" doc:"scopes of the key; default: admin, which includes the others"`
 	Owner       string    `json:"owner,omitempty" maxLength:"254" doc:"the person who owns the key, such as a mail address; keys with the same owner are the same person when a send is approved"`
 	ExpiresAt   time.Time `json:"expires_at,omitzero" doc:"time from which the key is no longer valid; default: it does not expire"`
+	Notify      string    `json:"notify,omitempty" enum:"live,team,test" doc:"the key is for clients of GOV.UK Notify instead of this API: live sends to anyone, team to the team and the guest list, test to nobody"`
+	Secret      string    `json:"secret,omitempty" maxLength:"255" doc:"with notify: an existing key of GOV.UK Notify, so that its clients need no new one; default: a new secret"`
 }
 
 // A Key is a key without its secret.
@@ -18,6 +20,7 @@ type Key struct {
 	Name          string    `json:"name"`
 	Service       string    `json:"service,omitempty" doc:"the only service that the key can access; absent: all services"`
 	Scopes        []string  `json:"scopes" enum:"admin,publish,subscribe,read,secrets,approve,sessions,work"`
+	Notify        string    `json:"notify,omitempty" enum:"live,team,test" doc:"type of a key for clients of GOV.UK Notify; absent: a key for this API"`
 	Owner         string    `json:"owner,omitempty" doc:"the person who owns the key"`
 	CreatedAt     time.Time `json:"created_at,omitzero"`
 	ExpiresAt     time.Time `json:"expires_at,omitzero" doc:"absent: the key does not expire"`
@@ -32,6 +35,11 @@ type Key struct {
 type NewKey struct {
 	Key
 	Secret string `json:"key" doc:"the secret, for the header Authorization: Bearer; shown only once"`
+}
+
+// Resealed is the result of replacing the sealing key.
+type Resealed struct {
+	Keys int `json:"keys" doc:"number of secrets that were sealed again"`
 }
 
 // A KeyPatch changes a key (JSON Merge Patch, RFC 7396): absent members do not change,

@@ -38,6 +38,8 @@ type MessageRequest struct {
 	Reference    string          `json:"reference,omitempty" maxLength:"200" doc:"your own reference, by which you can find the message" example:"order-4711"`
 	NotBefore    time.Time       `json:"not_before,omitzero" doc:"nothing is sent before this time"`
 	Expires      time.Time       `json:"expires,omitzero" doc:"nothing is sent after this time"`
+	ReplyTo      string          `json:"reply_to,omitempty" maxLength:"320" doc:"mail: address for replies, with or without a name; default: that of the channel" example:"Support <support@example.org>"`
+	Unsubscribe  string          `json:"unsubscribe_url,omitempty" maxLength:"2048" doc:"mail: https URL that ends the subscription with one POST request (RFC 8058); it becomes List-Unsubscribe and List-Unsubscribe-Post" example:"https://example.org/unsubscribe?token=8a1f"`
 	Lane         string          `json:"lane,omitempty" enum:"urgent,normal,bulk" doc:"default: urgent for one recipient, bulk for a list"`
 	Attachments  []MessageFile   `json:"attachments,omitempty" maxItems:"20" doc:"attachments, the same for all recipients; at most 2 MiB in total"`
 	AllOrNothing bool            `json:"all_or_nothing,omitempty" doc:"for a list: one invalid recipient rejects the whole message; default: invalid recipients are skipped and reported in the response"`

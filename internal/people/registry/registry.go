@@ -66,6 +66,9 @@ type Options struct {
 	// SuppressionKey is the key of the hashes of suppressed addresses.
 	SuppressionKey []byte
 
+	// Vault seals the secrets of keys that verify signatures. Nil: there can be no such keys.
+	Vault state.Vault
+
 	// StoreOutage returns the error of an outage of the store, during which changes are rejected
 	// immediately. MaxWait limits how long a call waits for the store; 0: no limit.
 	StoreOutage func() error // nil: never an outage
@@ -124,7 +127,7 @@ func open(ctx context.Context, opt Options, h people.Hasher) (*Registry, error) 
 	r := &Registry{opt: opt, hash: h, filters: filtertext.New(), live: new(placeindex.ActiveSet), newNotices: make(chan struct{}, 1)}
 	r.suppressions.Key, r.suppressions.TagKey = opt.SuppressionKey, suppression.TagKeyOf(opt.SuppressionKey)
 	r.writer = newWriter(r)
-	r.Catalog = state.New(state.Options{Store: opt.Store, Conditions: opt.Conditions, Logger: opt.Logger, Apply: apply.Options{
+	r.Catalog = state.New(state.Options{Store: opt.Store, Conditions: opt.Conditions, Logger: opt.Logger, Vault: opt.Vault, Apply: apply.Options{
 		CheckConditions: opt.Conditions.Check, CompileTemplate: opt.CompileTemplate, DryRunTemplate: opt.DryRunTemplate,
 		DryRunDigest: opt.DryRunDigest, CheckKey: opt.CheckKey, Files: opt.Files, Issuers: opt.Issuers, File: opt.Store.File, Now: opt.Now}}, r.writer)
 	if err := r.load(ctx); err != nil {

@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"cmp"
 	"net/mail"
 	"net/url"
 	"strings"
@@ -28,11 +29,13 @@ func Mailing(template *render.Template, posted *fanfare.AcceptedEvent, event fan
 		}
 	}
 	var files []fanfare.File
-	if posted.Direct != nil {
-		files = fanfare.Attached(posted.Direct.Files)
+	replyTo := channel.ReplyTo
+	var unsubscribe func([]byte, *render.Recipient) []byte
+	if d := posted.Direct; d != nil {
+		files, replyTo, unsubscribe = fanfare.Attached(d.Files), cmp.Or(d.ReplyTo, replyTo), UnsubscribeLink(d)
 	}
 	return render.MailBatch{
-		Files: files, Template: template, Multicast: allowsMulticast(channel), From: *from, ReplyTo: channel.ReplyTo, Sender: sender, Domain: MessageIDDomain(channel, from),
+		Files: files, UnsubscribeURL: unsubscribe, Template: template, Multicast: allowsMulticast(channel), From: *from, ReplyTo: replyTo, Sender: sender, Domain: MessageIDDomain(channel, from),
 		Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service,
 	}, nil
 }
@@ -43,6 +46,9 @@ func Posting(template *render.Template, posted *fanfare.AcceptedEvent, event fan
 	p := render.WebhookBatch{Template: template, Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service}
 	if posted.Direct != nil {
 		p.Direct, p.Reference = true, posted.Direct.Reference
+		if n := posted.Direct.Notify; n != nil {
+			p.From, p.Prefix = n.Sender, n.Prefix
+		}
 	}
 	return p
 }
@@ -94,6 +100,15 @@ func ReturnAddresses(c *catalog.Channel, signer *signedlink.Signer) func([]byte,
 		dst = append(signer.AppendReturn(dst, kind, delivery, shared), '@')
 		return append(dst, c.Returns...)
 	}
+}
+
+// UnsubscribeLink returns a function that appends the URL that the sender of a message gave; nil if there
+// is none.
+func UnsubscribeLink(d *fanfare.Direct) func([]byte, *render.Recipient) []byte {
+	if d.Unsubscribe == "" {
+		return nil
+	}
+	return func(dst []byte, _ *render.Recipient) []byte { return append(dst, d.Unsubscribe...) }
 }
 
 // UnsubscribeLinks returns a function that appends the signed link to end the first of the

@@ -175,7 +175,7 @@ func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channe
 	}
 	leaving := l.useContent(&m, event)
 	m.Sign = l.signing.Sign
-	m.Individual = l.alone(event.Service, channel, m.UnsubscribeURL != nil, leaving)
+	m.Individual = l.alone(event, channel, m.UnsubscribeURL != nil, leaving)
 	if of.items != nil {
 		m.Event, m.Digest = nil, of.items.digest(event.Run)
 	}
@@ -205,7 +205,7 @@ func (s *Stage) takesMailFor(domain string) bool {
 
 // alone returns a writer for messages to one recipient that are written during sending,
 // concurrently with the loader. It shares no mutable state with the loader.
-func (l *loader) alone(service string, channel *catalog.Channel, unsubscribe bool, leaving *fanfare.SubscriptionLink) func() render.IndividualFuncs {
+func (l *loader) alone(event *fanfare.AcceptedEvent, channel *catalog.Channel, unsubscribe bool, leaving *fanfare.SubscriptionLink) func() render.IndividualFuncs {
 	keys := l.signers
 	return func() (made render.IndividualFuncs) {
 		if channel.Returns != "" {
@@ -214,8 +214,10 @@ func (l *loader) alone(service string, channel *catalog.Channel, unsubscribe boo
 		switch {
 		case leaving != nil:
 			made.UnsubscribeURL = compose.ContentLinks(leaving)
+		case unsubscribe && event.Direct != nil:
+			made.UnsubscribeURL = compose.UnsubscribeLink(event.Direct)
 		case unsubscribe:
-			made.UnsubscribeURL = compose.UnsubscribeLinks(l.links.Clone(), service)
+			made.UnsubscribeURL = compose.UnsubscribeLinks(l.links.Clone(), event.Service)
 		}
 		var signing dkim.Signing
 		made.Sign = func(message, files []byte) ([]byte, error) {

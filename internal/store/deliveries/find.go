@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"slices"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/store"
@@ -16,8 +17,17 @@ type indexed struct {
 		ID string `json:"id"`
 	} `json:"event"`
 	Direct struct {
-		Reference string `json:"reference"`
+		Reference string                `json:"reference"`
+		Notify    *fanfare.NotifyOrigin `json:"notify"`
 	} `json:"direct"`
+}
+
+// notifyLabel returns the label of a message of a client of GOV.UK Notify, or "".
+func (p *indexed) notifyLabel() string {
+	if p.Direct.Notify == nil {
+		return ""
+	}
+	return NotifyLabel(p.Direct.Notify.Key, p.Direct.Notify.SMS)
 }
 
 // FindEvent returns the newest event of a day whose CloudEvent has the id, or 0 if there is none.
@@ -61,3 +71,75 @@ func (s *Store) lookUp(ctx context.Context, of fanfare.Day, kind int64, key uint
 		}, position, int64(math.MaxInt64))
 	})
 }
+
+// NotifyLabel returns the label of the messages of clients of GOV.UK Notify with a type of key.
+func NotifyLabel(key string, sms bool) string {
+	if sms {
+		return "notify sms " + key
+	}
+	return "notify email " + key
+}
+
+// LatestNotify returns the latest messages of a day with one of some labels, newest first: at most limit that were
+// accepted before an event (0: any).
+func (s *Store) LatestNotify(ctx context.Context, of fanfare.Day, service string, labels []string, before fanfare.EventSeq, limit int) (found []fanfare.EventSeq, err error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	err = s.snapshot(ctx, of, func(in store.Session) error {
+		position, err := historyPosition(in)
+		if err != nil {
+			return err
+		}
+		for _, label := range labels {
+			latest, err := latestInRuns(in, historyNotify, textKey(service, label), before, limit)
+			if err != nil {
+				return err
+			}
+			found = append(found, latest...)
+		}
+		return in.Each("broadcasts_behind", func(r store.Row) error {
+			var p indexed
+			seq := fanfare.EventSeq(r.Int64(1))
+			if seq < before && json.Unmarshal(r.Bytes(3), &p) == nil && p.Service == service && slices.Contains(labels, p.notifyLabel()) {
+				found = append(found, seq)
+			}
+			return nil
+		}, position, int64(math.MaxInt64))
+	})
+	slices.Sort(found)
+	slices.Reverse(found)
+	found = slices.Compact(found)
+	return found[:min(limit, len(found))], err
+}
+
+// latestInRuns returns the latest events of a key before an event, at most limit of each run.
+func latestInRuns(in store.Session, kind int64, key uint64, before fanfare.EventSeq, limit int) (found []fanfare.EventSeq, err error) {
+	runs, err := listRuns(in)
+	if err != nil {
+		return nil, err
+	}
+	latest := make([]fanfare.EventSeq, limit) // a ring: the events of a key ascend
+	err = in.EachOf("history_block", len(runs), func(i int) []any { return []any{kind, runs[i].segment, int64(key)} }, func(_ int, r store.Row) error {
+		n := 0
+		eachPair(r.Bytes(0), func(p pair) bool {
+			if p.key == key && p.seq < before {
+				latest[n%limit] = p.seq
+				n++
+			}
+			return p.key < key || p.key == key && p.seq < before
+		})
+		found = append(found, latest[:min(n, limit)]...)
+		return nil
+	})
+	return found, err
+}
+
+// CountNotify counts the messages of a day with one of some labels.
+func (s *Store) CountNotify(ctx context.Context, of fanfare.Day, service string, labels []string) (n int, err error) {
+	all, err := s.LatestNotify(ctx, of, service, labels, 0, maxCounted)
+	return len(all), err
+}
+
+// maxCounted bounds CountNotify.
+const maxCounted = 1_000_000

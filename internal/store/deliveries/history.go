@@ -21,6 +21,7 @@ const (
 	historySubscribers = iota // place of a subscriber
 	historyEventIDs           // hash of service and id of the CloudEvent
 	historyReferences         // hash of service and reference, of direct sends that have one
+	historyNotify             // hash of service and label, of messages of clients of GOV.UK Notify
 	historyKinds
 )
 

@@ -116,4 +116,7 @@ func (u *unsorted) add(e *behind) {
 	if reference := e.Direct.Reference; reference != "" {
 		u.pairs[historyReferences] = append(u.pairs[historyReferences], pair{textKey(e.Service, reference), e.seq})
 	}
+	if label := e.notifyLabel(); label != "" {
+		u.pairs[historyNotify] = append(u.pairs[historyNotify], pair{textKey(e.Service, label), e.seq})
+	}
 }

@@ -278,6 +278,14 @@ func (c *Cluster) SealedKeys(ctx context.Context) (keys map[string][]byte, err e
 	return keys, err
 }
 
+// ReplaceSealedKey stores a key instead of the one with its name.
+func (c *Cluster) ReplaceSealedKey(ctx context.Context, name string, sealed []byte) error {
+	return c.use(ctx, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "INSERT INTO server_keys (name, sealed) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed", name, sealed)
+		return err
+	})
+}
+
 // AddSealedKey stores a key unless one with its name exists.
 func (c *Cluster) AddSealedKey(ctx context.Context, name string, sealed []byte) error {
 	return c.use(ctx, func(conn *pgx.Conn) error {

@@ -115,3 +115,6 @@ func (c *channelReplies) Read(destination string, o *driver.Outcome) deliver.Adv
 	c.counts[at].Add(1)
 	return deliver.Advice{Suspend: reading.Suspend, Slow: reading.Slow}
 }
+
+// ReplyRules returns the rules that classify replies now.
+func (c *Channels) ReplyRules() *reply.Rules { return c.replies.rules.Load() }

@@ -19,6 +19,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/file"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/inbox"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/simulate"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
 )
 
@@ -49,6 +50,8 @@ func (c *Channels) settings(conf *catalog.Channel) (deliver.Settings, error) {
 	case "inbox":
 		s.Relays = []deliver.RelaySettings{{Name: inbox.Relay, Driver: inbox.New(inbox.Config{Service: conf.Service, Keep: time.Duration(conf.Keep), Store: c.parts.Mailboxes, Clock: c.clock}), Weight: 1}}
 		s.Connections = max(1, min(s.Connections, maxInboxWriters))
+	case catalog.DriverSimulate:
+		s.Relays = []deliver.RelaySettings{{Name: simulate.Relay, Driver: simulate.New(c.clock.Now), Weight: 1}}
 	case "worker":
 		s.Relays = []deliver.RelaySettings{{Name: conf.Worker, Driver: c.worker(conf, &s), Weight: 1}}
 	default:

@@ -68,22 +68,29 @@ const (
 
 // Send accepts a message for all recipients that are valid. The message is durable when Send returns.
 func (m *Messages) Send(ctx context.Context, service string, request *wire.MessageRequest, once httpapi.Once) (httpapi.Sent, error) {
-	return m.send(ctx, service, request, once, false)
+	return m.send(ctx, service, request, once, func(*fanfare.Direct) {})
+}
+
+// SendNotify sends a message of a client of GOV.UK Notify to one recipient.
+func (m *Messages) SendNotify(ctx context.Context, service string, request *wire.MessageRequest, origin fanfare.NotifyOrigin) (fanfare.EventRef, error) {
+	sent, err := m.send(ctx, service, request, httpapi.Once{}, func(d *fanfare.Direct) { d.Notify = &origin })
+	return sent.Ref, err
 }
 
 // SendAsked sends a message that its recipient has just requested.
 func (m *Messages) SendAsked(ctx context.Context, service string, request *wire.MessageRequest) error {
-	_, err := m.send(ctx, service, request, httpapi.Once{}, true)
+	_, err := m.send(ctx, service, request, httpapi.Once{}, func(d *fanfare.Direct) { d.Asked = true })
 	return err
 }
 
-func (m *Messages) send(ctx context.Context, service string, request *wire.MessageRequest, once httpapi.Once, asked bool) (httpapi.Sent, error) {
+func (m *Messages) send(ctx context.Context, service string, request *wire.MessageRequest, once httpapi.Once, mark func(*fanfare.Direct)) (httpapi.Sent, error) {
 	posted := &fanfare.AcceptedEvent{
 		Service: service, Lane: fanfare.Urgent, ReceivedAt: m.options.Clock.Now(),
 		Event:     fanfare.Event{ID: once.Key, Source: messageSource, Type: messageType, Data: request.Data},
 		NotBefore: request.NotBefore, Expires: request.Expires,
-		Direct: &fanfare.Direct{Reference: request.Reference, Digest: once.Digest, List: request.Recipients != nil, Asked: asked},
+		Direct: &fanfare.Direct{Reference: request.Reference, Digest: once.Digest, List: request.Recipients != nil, ReplyTo: request.ReplyTo, Unsubscribe: request.Unsubscribe},
 	}
+	mark(posted.Direct)
 	if once.Key == "" {
 		posted.Event.ID = rand.Text()
 	} else if ref, known := m.options.Collector.Known(posted); known {
@@ -178,6 +185,13 @@ func (m *Messages) draft(ctx context.Context, posted *fanfare.AcceptedEvent, req
 		d.title = fmt.Sprintf("template %s@%d", source.Name, source.Version)
 	} else {
 		posted.Direct.Content = (*fanfare.Content)(request.Content)
+	}
+	if d.channel.SendsDocuments() {
+		for at, text := range map[string]string{"/reply_to": request.ReplyTo, "/unsubscribe_url": request.Unsubscribe} {
+			if text != "" {
+				return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: at, Message: "channel " + d.channel.Name + " does not send mail", Hint: "omit " + at[1:] + ", or use a channel that sends mail"}
+			}
+		}
 	}
 	if err := m.takeFiles(d, request); err != nil {
 		return nil, err

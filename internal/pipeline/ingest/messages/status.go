@@ -10,16 +10,32 @@ import (
 
 // Message returns a message and its state. It does not find messages of other services or other events.
 func (m *Messages) Message(ctx context.Context, service string, ref fanfare.EventRef) (wire.Message, error) {
+	posted, err := m.Posted(ctx, service, ref)
+	if err != nil {
+		return wire.Message{}, err
+	}
+	return m.State(ctx, posted)
+}
+
+// Posted returns the event of a message. It does not find messages of other services or other events.
+func (m *Messages) Posted(ctx context.Context, service string, ref fanfare.EventRef) (*fanfare.AcceptedEvent, error) {
 	posted, err := m.options.Accepted(ctx, ref)
 	if err != nil {
 		if fanfare.CodeOf(err) == fanfare.NotFound {
 			err = unknownMessage(ref)
 		}
-		return wire.Message{}, err
+		return nil, err
 	}
 	if posted.Direct == nil || service != "" && posted.Service != service {
-		return wire.Message{}, unknownMessage(ref)
+		return nil, unknownMessage(ref)
 	}
+	return posted, nil
+}
+
+// State returns the message of an event with its current state.
+func (m *Messages) State(ctx context.Context, posted *fanfare.AcceptedEvent) (wire.Message, error) {
+	ref := posted.Ref()
+	var err error
 	var message wire.Message
 	for range maxReads { // until the counts and the delivery agree
 		if message, err = m.progress(ctx, posted); err != nil || posted.Direct.List {
