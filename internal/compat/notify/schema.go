@@ -125,7 +125,7 @@ func (b *body) object(name string) map[string]any {
 func (b *body) reference() string {
 	text := b.text("reference")
 	if utf8.RuneCountInString(text) > maxReference {
-		b.problem("reference %s is too long", text)
+		b.problem("reference %s is too long", show(text))
 	}
 	return text
 }
