@@ -30,6 +30,7 @@ const maxBodyBytes = 100 << 10
 type Subscriptions interface {
 	PutSubscriptions(ctx context.Context, service string, puts []people.SubscriptionPut, results []people.PutResult) error
 	Subscription(ctx context.Context, service, id string) (people.Subscription, error)
+	AddressPlaces(ctx context.Context, service, address string) ([]fanfare.RowID, error)
 	SubscriptionPage(ctx context.Context, service string, f people.SubscriptionFilter, after fanfare.RowID, limit int) ([]people.Subscription, fanfare.RowID, error)
 }
 

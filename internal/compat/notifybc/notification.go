@@ -84,6 +84,8 @@ func (a *API) createNotification(x *Exchange) error {
 	if err := n.check(); err != nil {
 		return err
 	}
+	body.set("channel", n.channel())
+	body.set("isBroadcast", n.isBroadcast())
 	return a.accept(x, n)
 }
 
@@ -403,7 +405,7 @@ func (a *API) keepPending(ctx context.Context, n *notification) error {
 	return a.Records.ChangeNotifyBCRecords(ctx, []control.NotifyBCRecord{r, pending})
 }
 
-// isUserOf reports whether a user may see an in-app notification at all.
+// isOf reports whether a user may see a notification at all.
 func (n *notification) isOf(c *roles.Caller) bool {
 	return n.channel() == channelInApp && (n.isBroadcast() || n.text("userId") == c.SecurityID && c.SecurityID != "" || n.text("userChannelId") == c.SecurityID && c.SecurityID != "")
 }

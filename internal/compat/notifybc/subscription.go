@@ -244,8 +244,16 @@ func newCode(pattern string) (string, error) {
 	return p.New()
 }
 
-// each visits the subscriptions that a filter selects, the current one for each id, until visit returns false.
+// each visits the subscriptions that a filter selects, the current one for each id, until visit returns false. Subscriber is
+// an address in any spelling.
 func (a *API) each(ctx context.Context, f people.SubscriptionFilter, visit func(*subscription) bool) error {
+	if f.Subscriber != "" {
+		owners, err := a.Subscriptions.AddressPlaces(ctx, a.Settings.Service, f.Subscriber)
+		if err != nil || len(owners) == 0 {
+			return err
+		}
+		f.Subscriber, f.Owners = "", owners
+	}
 	for after := fanfare.RowID(0); ; {
 		page, next, err := a.Subscriptions.SubscriptionPage(ctx, a.Settings.Service, f, after, pageSize)
 		if err != nil {

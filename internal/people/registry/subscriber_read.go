@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
@@ -12,6 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/inputerror"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/addresskind"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -167,6 +169,31 @@ func (r *Registry) addressRecord(ctx context.Context, svc *catalog.ServiceSnapsh
 		}
 	}
 	return nil, nil
+}
+
+// AddressPlaces returns the rows of an address in any spelling, by row id.
+func (r *Registry) AddressPlaces(ctx context.Context, service, address string) (places []fanfare.RowID, err error) {
+	svc, err := r.Snapshot().Service(service)
+	if err != nil {
+		return nil, err
+	}
+	kind := addresskind.OfAddress(address)
+	normal, bad := r.normal(kind, address)
+	if bad != nil {
+		return nil, nil //nolint:nilerr // an invalid address has no subscriber
+	}
+	folded := suppression.Fold(kind, normal)
+	rows, err := r.records(ctx, r.rowsWithAddressHash(svc.Number, kind, folded))
+	if err != nil {
+		return nil, r.readError(err)
+	}
+	for place, s := range rows {
+		if s.Service == svc.Number && s.HasAddress() && s.Kind == kind && suppression.Fold(kind, s.Address) == folded {
+			places = append(places, place)
+		}
+	}
+	slices.Sort(places)
+	return places, nil
 }
 
 // AddressRow returns the row of an address. The address of a deleted subscriber is not found.

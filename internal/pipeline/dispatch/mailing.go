@@ -143,7 +143,7 @@ func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channe
 	if event.Direct != nil && event.Direct.Submitted != nil {
 		return l.submitted(ctx, event)
 	}
-	if channel.SendsDocuments() && !channel.SendsTexts() && key.template == 0 && event.Direct == nil {
+	if channel.SendsDocuments() && !channel.SendsTexts() && key.template == 0 && event.Direct == nil && event.Content == nil {
 		return of.posting(nil, key.event).Writer()
 	}
 	template, err := l.Templates.Of(event, key.template)
