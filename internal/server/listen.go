@@ -33,6 +33,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/jmap/token"
 	"fanfare.dev/fanfare/internal/mail/address"
+	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
@@ -264,11 +265,15 @@ func (c *components) listenInbound() (*inbound.Server, error) {
 		}
 		secured = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
 	}
-	handler := &feedback.Unsubscriber{Registry: c.registry, Store: c.store, Next: c.feedback}
+	handler := feedback.Handler(&feedback.Unsubscriber{Registry: c.registry, Store: c.store, Next: c.feedback})
+	var foreign func(ctx context.Context, local string) (bounce.Kind, bool, error)
+	if c.notifybc != nil {
+		handler, foreign = notifybcMail{c.notifybc, handler}, c.notifybc.knowsAddress
+	}
 	mails := &feedback.MailStore{Dir: filepath.Join(settings.DataDir, feedback.PostmasterDir), Clock: c.clock}
 	return inbound.Listen(inbound.Options{
 		Address: settings.Inbound, Name: settings.InboundHello(), Domains: settings.InboundDomains, TLS: secured,
-		Verify: c.dispatch.Returns.VerifyReturn, Take: handler.Take, Keep: mails.Keep, Clock: c.clock, Logger: c.log,
+		Verify: c.dispatch.Returns.VerifyReturn, Foreign: foreign, Take: handler.Take, Keep: mails.Keep, Clock: c.clock, Logger: c.log,
 	})
 }
 

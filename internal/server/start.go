@@ -561,7 +561,7 @@ func (c *components) levels(ctx context.Context) (l rates.Levels, err error) {
 
 // startFeedback starts to process bounces, complaints, receipts and unsubscribe emails.
 func (c *components) startFeedback(context.Context) (err error) {
-	c.feedback = feedback.New(feedback.Options{Store: c.store, Control: c.control, Registry: c.registry, Recorder: c.recorder, Signer: c.dispatch.Returns, Clock: c.clock, Logger: c.log})
+	c.feedback = feedback.New(feedback.Options{Store: c.store, Control: c.control, Registry: c.registry, Recorder: c.recorder, Signer: c.dispatch.Returns, Bounced: c.notifybcBounced(), Clock: c.clock, Logger: c.log})
 	c.background(c.feedback.Run)
 	c.background((&control.Housekeeping{Registry: c.registry, Clock: c.clock, Logger: c.log, AuditAge: time.Duration(max(c.config.AuditDays, c.config.Retention)) * 24 * time.Hour}).Run)
 	c.inbound, err = c.listenInbound()

@@ -115,6 +115,14 @@ func (a *API) checkCode(x *Exchange, s *subscription) error {
 
 // unsubscribe ends a subscription, and on request those of other services.
 func (a *API) unsubscribe(x *Exchange) error {
+	s, err := a.end(x)
+	return a.answered(x, s, err, func(texts *settings.Subscription) *settings.Answer {
+		return &texts.Unsubscription.Acknowledgements.OnScreen
+	})
+}
+
+// end ends the subscription of a request, and tells its owner.
+func (a *API) end(x *Exchange) (*subscription, error) {
 	ctx := x.Request.Context()
 	var names []string
 	s, err := a.change(ctx, x.Request.PathValue("id"), func(s *subscription) ([]*subscription, error) {
@@ -143,9 +151,7 @@ func (a *API) unsubscribe(x *Exchange) error {
 	if err == nil {
 		a.acknowledge(x, s, names)
 	}
-	return a.answered(x, s, err, func(texts *settings.Subscription) *settings.Answer {
-		return &texts.Unsubscription.Acknowledgements.OnScreen
-	})
+	return s, err
 }
 
 // additionalServices returns the parameter of that name, which is repeated, has brackets, or is separated by commas.

@@ -206,6 +206,15 @@ func (p *Processor) suppress(ctx context.Context, counted []*report, now time.Ti
 			asks = append(asks, ask)
 		}
 	}
+	if p.options.Bounced != nil {
+		for _, r := range counted {
+			if r.bounce.Kind == control.BounceHard || r.bounce.Kind == control.BounceUnknown {
+				if err := p.options.Bounced(ctx, r.service, r.last.Address, r.report.Text, r.At); err != nil {
+					return err
+				}
+			}
+		}
+	}
 	failpoint.Hit("before-return-suppression")
 	return p.options.Registry.Suppress(ctx, asks)
 }

@@ -46,8 +46,10 @@ type Options struct {
 	Registry *registry.Registry
 	Recorder Recorder
 	Signer   *signedlink.Signer // nil if nothing is signed
-	Clock    clock.Clock
-	Logger   *slog.Logger
+	// Bounced is called for each permanent bounce that counts; nil: nobody else counts them. It may be called again for the same bounce.
+	Bounced func(ctx context.Context, service, address, text string, at time.Time) error
+	Clock   clock.Clock
+	Logger  *slog.Logger
 }
 
 // A Processor applies reports: it counts the bounce of the address, suppresses the address if the settings of the

@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -188,6 +189,13 @@ func (s *session) rcpt(arg string) {
 		return
 	}
 	to, ok := s.server.recipient(path)
+	if !ok {
+		var err error
+		if to, ok, err = s.server.foreignRecipient(path); err != nil {
+			s.refuse(451, "4.3.0", "the address cannot be checked now; try again later")
+			return
+		}
+	}
 	switch {
 	case !ok:
 		s.server.counters.refused.Add(1)
@@ -200,6 +208,18 @@ func (s *session) rcpt(arg string) {
 		s.mail.to = append(s.mail.to, to)
 		s.reply(250, "2.1.5", "ok")
 	}
+}
+
+// foreignRecipient parses the path of RCPT as an address that another system signed.
+func (s *Server) foreignRecipient(path string) (to recipient, ok bool, err error) {
+	local, domain, has := strings.Cut(path, "@")
+	if s.options.Foreign == nil || !has || !s.ours(domain) {
+		return recipient{}, false, nil
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, takeTimeout)
+	defer cancel()
+	kind, known, err := s.options.Foreign(ctx, local)
+	return recipient{address: local + "@" + strings.ToLower(domain), kind: kind}, known, err
 }
 
 // recipient parses the path of RCPT. The only recipients are postmaster, abuse and signed local

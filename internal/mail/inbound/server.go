@@ -61,6 +61,8 @@ type Options struct {
 	Domains []string // accepted domains
 	// Verify checks the local part of an address. Several sessions call it at the same time.
 	Verify func(local string) (kind byte, delivery fanfare.DeliveryRef, shared bool, err error)
+	// Foreign knows addresses that another system signed in its own way; nil: there are none. An error asks the peer to retry.
+	Foreign func(ctx context.Context, local string) (kind bounce.Kind, known bool, err error)
 	// Take processes an arrival, and returns when the consequences are durable. After an error
 	// the peer is asked to retry.
 	Take func(context.Context, bounce.Arrival) error

@@ -94,7 +94,8 @@ func (c *Configurations) load() (map[string]*settings.Subscription, error) {
 	return merged, err
 }
 
-func (c *Configurations) changed() {
+// Changed makes the next request read the configurations again.
+func (c *Configurations) Changed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.read = time.Time{}
@@ -180,7 +181,7 @@ func (c *Configurations) put(ctx context.Context, r resource.Record) error {
 		return err
 	}
 	err := c.Put(ctx, r)
-	c.changed()
+	c.Changed()
 	return err
 }
 
@@ -229,7 +230,7 @@ func (c *Configurations) patchAll(r *resource.Request) (resource.Answer, error) 
 	}
 	c.editing.Lock()
 	defer c.editing.Unlock()
-	defer c.changed()
+	defer c.Changed()
 	return c.PatchMany(r, func(old resource.Record) (resource.Record, error) {
 		changed := resource.Patched(old, body)
 		c.Touch(changed, &r.Caller)
@@ -243,7 +244,7 @@ func (c *Configurations) delete(r *resource.Request) (resource.Answer, error) {
 		return resource.Answer{}, err
 	}
 	err = c.ChangeNotifyBCRecords(r.Context(), nil, c.Key(found["id"].(string)))
-	c.changed()
+	c.Changed()
 	if err != nil {
 		return resource.Answer{}, err
 	}

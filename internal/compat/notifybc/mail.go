@@ -1,0 +1,105 @@
+package notifybc
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/compat/notifybc/roles"
+	"fanfare.dev/fanfare/internal/mail/bounce"
+)
+
+// The local parts of NotifyBC's addresses, in mails that it sent before its records were imported: un-ID-CODE unsubscribes, and bounces
+// come back to bn-ID-CODE.
+const (
+	unsubscribePrefix = "un-"
+	bouncePrefix      = "bn-"
+)
+
+// Bounces count bounces of addresses.
+type Bounces interface {
+	Count(ctx context.Context, channel, address, message string, at time.Time) error
+}
+
+// splitLocal splits a local part. It reports whether the part has the form of an address of NotifyBC.
+func splitLocal(local string) (kind bounce.Kind, id, code string, ok bool) {
+	lower := strings.ToLower(local)
+	switch {
+	case strings.HasPrefix(lower, unsubscribePrefix):
+		kind = bounce.Unsubscribe
+	case strings.HasPrefix(lower, bouncePrefix):
+		kind = bounce.Bounce
+	default:
+		return 0, "", "", false
+	}
+	id, code, ok = strings.Cut(local[len(unsubscribePrefix):], "-")
+	return kind, id, code, ok && id != ""
+}
+
+// subscriptionOf returns the subscription of an address of NotifyBC; nil if the address is not one. Mail servers may change the case of
+// addresses.
+func (a *API) subscriptionOf(ctx context.Context, local string) (s *subscription, kind bounce.Kind, err error) {
+	kind, id, code, ok := splitLocal(local)
+	if !ok {
+		return nil, 0, nil
+	}
+	s, err = a.find(ctx, strings.ToLower(id))
+	if err == errMissing { //nolint:errorlint // find returns it as it is
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	if a.guesses.check(s.id, a.Clock.Now(), sameText(strings.ToLower(s.code()), strings.ToLower(code))) != nil {
+		return nil, 0, nil
+	}
+	return s, kind, nil
+}
+
+// KnowsAddress reports whether mail to a local part is about a subscription, and of which kind it is.
+func (a *API) KnowsAddress(ctx context.Context, local string) (kind bounce.Kind, known bool, err error) {
+	s, kind, err := a.subscriptionOf(ctx, local)
+	return kind, s != nil, err
+}
+
+// TakeMail processes mail to an address of NotifyBC. It reports whether the mail was one.
+func (a *API) TakeMail(ctx context.Context, arrival bounce.Arrival) (taken bool, err error) {
+	local, _, _ := strings.Cut(arrival.To, "@")
+	if _, _, _, ok := splitLocal(local); !ok || arrival.Delivery != (fanfare.DeliveryRef{}) {
+		return false, nil
+	}
+	s, kind, err := a.subscriptionOf(ctx, local)
+	if err != nil || s == nil {
+		return true, err
+	}
+	if kind == bounce.Unsubscribe {
+		return true, a.unsubscribeByMail(ctx, s)
+	}
+	reports := arrival.Reports
+	if reports == nil {
+		reports = bounce.Parse(arrival.Raw)
+	}
+	for i := range reports {
+		if r := &reports[i]; r.Outcome == bounce.Failed && r.Class == fanfare.ClassInvalid && a.Bounces != nil {
+			return true, a.Bounces.Count(ctx, s.channel, s.address, r.Text, arrival.At)
+		}
+	}
+	return true, nil
+}
+
+// unsubscribeByMail ends a subscription as its link does. It is idempotent.
+func (a *API) unsubscribeByMail(ctx context.Context, s *subscription) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/?unsubscriptionCode="+url.QueryEscape(s.code()), http.NoBody)
+	if err != nil {
+		return err
+	}
+	r.SetPathValue("id", s.id)
+	_, err = a.end(&Exchange{Request: r, Caller: roles.Caller{Role: roles.Anonymous}, api: a})
+	if err == errRefused || err == errMissing { //nolint:errorlint // end returns them as they are
+		return nil // it has ended in the meantime
+	}
+	return err
+}
