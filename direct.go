@@ -37,7 +37,11 @@ type NotifyOrigin struct {
 	Key    string `json:"key"`              // type of the key: live, team or test
 	SMS    bool   `json:"sms,omitempty"`    // a text message
 	Sender string `json:"sender,omitempty"` // of a text message
-	Prefix string `json:"prefix,omitempty"` // precedes the text of a text message
+
+	// Spelling is how the request spelled a phone number: # stands for each digit that ends the number in
+	// its normal form, such as 0#### ### ###, so that it does not contain the number.
+	Spelling string `json:"spelling,omitempty"`
+	Prefix   string `json:"prefix,omitempty"` // precedes the text of a text message
 }
 
 // Submitted says who wrote a message.

@@ -350,7 +350,7 @@ func TestNotifyListIsPagedAsClientsPage(t *testing.T) {
 			for _, one := range list {
 				one := one.(map[string]any)
 				got = append(got, one["id"].(string))
-				if one["body"] == nil || one["phone_number"] != "+447700900123" {
+				if one["body"] == nil || one["phone_number"] != "07700 900 123" {
 					t.Fatalf("got %v", one)
 				}
 			}

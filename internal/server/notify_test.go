@@ -232,7 +232,7 @@ func TestNotifyClientSendsATextMessage(t *testing.T) {
 	}
 	s.eventually("the status delivered", func() bool {
 		got := c.must(200, "GET", "/v2/notifications/"+answer["id"].(string), "")
-		return got["status"] == "delivered" && got["completed_at"] != nil && got["phone_number"] == "+447700900123" && got["subject"] == nil &&
+		return got["status"] == "delivered" && got["completed_at"] != nil && got["phone_number"] == "07700 900 123" && got["subject"] == nil &&
 			fmt.Sprint(got["cost_details"]) == "map[billable_sms_fragments:1 international_rate_multiplier:1 sms_rate:0]"
 	})
 }

@@ -42,7 +42,9 @@ type notification struct {
 	IsCostDataReady    bool         `json:"is_cost_data_ready"`
 	CostInPounds       *float64     `json:"cost_in_pounds"`
 	CostDetails        any          `json:"cost_details"`
-	place              fanfare.RowID
+
+	place    fanfare.RowID
+	spelling string // of the phone number
 }
 
 type templateLink struct {
@@ -101,7 +103,7 @@ func (a *API) notificationOf(c *caller, posted *fanfare.AcceptedEvent, m *wire.M
 	channel, _ := a.options.Catalog.Channel(d.Channel)
 	status := StatusOf(&c.service.Notify, channel, m, a.options.Rules(), a.options.Clock.Now())
 	n := &notification{
-		ID: a.ids.Of(c.service.Name, posted.Ref()), Reference: orNull(d.Reference), Type: typeName(d.Notify.SMS), Status: status.Name, place: d.Recipients[0].Subscriber,
+		ID: a.ids.Of(c.service.Name, posted.Ref()), Reference: orNull(d.Reference), Type: typeName(d.Notify.SMS), Status: status.Name, place: d.Recipients[0].Subscriber, spelling: d.Notify.Spelling,
 		CreatedAt: at(posted.ReceivedAt), SentAt: at(status.SentAt), CompletedAt: at(status.CompletedAt),
 		OneClick: orNull(d.Unsubscribe), OneClickDocumented: orNull(d.Unsubscribe), CostDetails: map[string]any{},
 	}
@@ -150,7 +152,7 @@ func (a *API) addAddresses(ctx context.Context, list []*notification) error {
 	for _, n := range list {
 		to := orNull(addresses[n.place])
 		if n.Type == catalog.TemplateSMS {
-			n.PhoneNumber = to
+			n.PhoneNumber = orNull(spelled(n.spelling, addresses[n.place]))
 		} else {
 			n.EmailAddress = to
 		}

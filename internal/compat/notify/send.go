@@ -364,6 +364,9 @@ func (a *API) send(ctx context.Context, c *caller, s *sending) (fanfare.EventRef
 		return fanfare.EventRef{}, err
 	}
 	origin := fanfare.NotifyOrigin{Key: c.key.Type, SMS: s.sms, Sender: s.sender}
+	if s.sms {
+		origin.Spelling = spellingOf(s.recipient, s.normal)
+	}
 	if s.sms && c.service.Notify.SMSPrefix {
 		origin.Prefix = titleOf(c.service) + ": "
 	}
