@@ -106,7 +106,7 @@ func locked(path string) bool {
 // keys checks the modes of files that must be secret.
 func (o *Options) keys(r *Report, dir string) {
 	good := true
-	for _, path := range []string{filepath.Join(dir, "admin.key"), filepath.Join(dir, "link.key"), filepath.Join(dir, "suppression.key"), filepath.Join(dir, "webhook.key"), o.Config.TLSKey, o.Config.NATSFile, o.Config.DBPasswordFile} {
+	for _, path := range []string{filepath.Join(dir, "admin.key"), filepath.Join(dir, "link.key"), filepath.Join(dir, "suppression.key"), filepath.Join(dir, "webhook.key"), filepath.Join(dir, "seal.key"), o.Config.TLSKey, o.Config.NATSFile, o.Config.DBPasswordFile} {
 		info, err := os.Stat(path)
 		if path == "" || err != nil {
 			continue
