@@ -28,5 +28,8 @@ func (p *AcceptedEvent) EraseRecipients(erased []RowID) bool {
 	if p.Direct.Content != nil {
 		p.Direct.Content = &Content{}
 	}
+	if p.Content != nil {
+		p.Content = &EventContent{}
+	}
 	return true
 }

@@ -11,6 +11,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
 	"fanfare.dev/fanfare/internal/cli/terminal"
+	notifybc "fanfare.dev/fanfare/internal/compat/notifybc/settings"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/signin/oidc"
 )
@@ -48,6 +49,9 @@ func (c *cli) configCommand() *cobra.Command {
 		settings, err := config.Load(command.Flags())
 		if err == nil && settings.OIDC != "" {
 			_, err = oidc.ReadFile(settings.OIDC, oidc.Sources{ReadFile: os.ReadFile, LookupEnv: os.LookupEnv})
+		}
+		if err == nil && settings.NotifyBC != "" {
+			_, err = notifybc.ReadFile(settings.NotifyBC)
 		}
 		if err != nil {
 			return err

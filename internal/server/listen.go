@@ -28,6 +28,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/workers"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/cluster"
+	"fanfare.dev/fanfare/internal/compat/notifybc"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/httpapi/limits"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
@@ -63,7 +64,7 @@ func (c *components) listen(ctx context.Context) error {
 	reports := c.reporter(mover, parking)
 	eraser := privacy.NewEraser(privacy.Options{
 		Registry: c.registry, Store: c.store, Bus: c.bus, Recorder: c.recorder, Mailboxes: c.mailboxes, Submitted: messages.Submissions{Messages: c.messages}.Known, Cancel: c.switches.Cancel, Claims: c.dispatch.Claims(), Drop: c.channels.Drop, Clock: c.clock, Logger: c.log,
-		Exclusive: c.exclusive, Retrying: c.retrying, Accepting: c.accepting, Sends: c.sends, Files: c.files,
+		Exclusive: c.exclusive, Retrying: c.retrying, Accepting: c.accepting, Sends: c.sends, Others: []privacy.Records{c.files, notifybc.Eraser{Records: c.control}},
 	})
 	c.background(eraser.Run)
 

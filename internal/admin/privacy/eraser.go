@@ -49,11 +49,11 @@ type Options struct {
 	Retrying  ctxlock.Lock // held during a retry of parked work
 	Accepting *Barrier     // direct messages that are being accepted
 	Sends     Sends
-	Files     Files
+	Others    []Records // of other packages
 }
 
-// Files are behind links in messages; *files.Files has this method.
-type Files interface {
+// Records are about people, whom they contain by address or id.
+type Records interface {
 	Erase(ctx context.Context, service string, names []string) error
 }
 
@@ -184,8 +184,10 @@ func (e *Eraser) erase(ctx context.Context, some []*erasure) error {
 		if err := e.options.Sends.Erase(ctx, one.Service, one.Places, one.Names); err != nil {
 			return err
 		}
-		if err := e.options.Files.Erase(ctx, one.Service, one.Names); err != nil {
-			return err
+		for _, records := range e.options.Others {
+			if err := records.Erase(ctx, one.Service, one.Names); err != nil {
+				return err
+			}
 		}
 	}
 	if err := e.options.Accepting.Wait(ctx); err != nil { // messages that looked up the people earlier

@@ -45,6 +45,7 @@ type Topics interface {
 // Records store notifications.
 type Records interface {
 	ChangeNotifyBCRecords(ctx context.Context, put []control.NotifyBCRecord, deleted ...control.NotifyBCKey) error
+	EraseNotifyBCRecords(ctx context.Context, put []control.NotifyBCRecord, deleted ...control.NotifyBCKey) error
 	NotifyBCRecord(ctx context.Context, key control.NotifyBCKey) (*control.NotifyBCRecord, error)
 	NotifyBCRecords(ctx context.Context, service, kind, after string, limit int64) ([]control.NotifyBCRecord, error)
 }

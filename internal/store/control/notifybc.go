@@ -23,24 +23,27 @@ type NotifyBCRecord struct {
 
 // ChangeNotifyBCRecords stores records, which replace those with the same keys, and deletes others, in one transaction. It is durable when it returns.
 func (s *Store) ChangeNotifyBCRecords(ctx context.Context, put []NotifyBCRecord, deleted ...NotifyBCKey) error {
-	change := s.part.Write
-	if len(deleted) > 0 {
-		change = s.part.Erase
+	return s.part.Write(ctx, func(session store.Session) error { return changeNotifyBC(session, put, deleted) })
+}
+
+// EraseNotifyBCRecords is ChangeNotifyBCRecords for records of a person who is erased: what they contained before is overwritten.
+func (s *Store) EraseNotifyBCRecords(ctx context.Context, put []NotifyBCRecord, deleted ...NotifyBCKey) error {
+	return s.part.Erase(ctx, func(session store.Session) error { return changeNotifyBC(session, put, deleted) })
+}
+
+func changeNotifyBC(session store.Session, put []NotifyBCRecord, deleted []NotifyBCKey) error {
+	for i := range put {
+		r := &put[i]
+		if err := session.Run("notifybc_put", r.Service, r.Kind, r.ID, r.Created, r.Updated, r.Body); err != nil {
+			return err
+		}
 	}
-	return change(ctx, func(session store.Session) error {
-		for i := range put {
-			r := &put[i]
-			if err := session.Run("notifybc_put", r.Service, r.Kind, r.ID, r.Created, r.Updated, r.Body); err != nil {
-				return err
-			}
+	for _, key := range deleted {
+		if err := session.Run("notifybc_delete", key.Service, key.Kind, key.ID); err != nil {
+			return err
 		}
-		for _, key := range deleted {
-			if err := session.Run("notifybc_delete", key.Service, key.Kind, key.ID); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // NotifyBCRecord returns a record, or nil if there is none.

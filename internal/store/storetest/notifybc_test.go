@@ -47,6 +47,10 @@ func TestNotifyBCRecordsAreStoredReplacedAndDeleted(t *testing.T) {
 
 		change([]control.NotifyBCRecord{record("s", "k", "b", `"é"`)}, control.NotifyBCKey{Service: "s", Kind: "k", ID: "a"}, control.NotifyBCKey{Service: "s", Kind: "k", ID: "none"})
 		is("s", "k", "", 9, `s.k.b 1 2 "é"; s.k.c 1 2 `)
+		if err := c.EraseNotifyBCRecords(t.Context(), []control.NotifyBCRecord{record("s", "k", "c", `1`)}, control.NotifyBCKey{Service: "s", Kind: "k", ID: "b"}); err != nil {
+			t.Fatal(err)
+		}
+		is("s", "k", "", 9, `s.k.c 1 2 1`)
 		if none, err := c.NotifyBCRecord(t.Context(), control.NotifyBCKey{Service: "s", Kind: "k", ID: "a"}); none != nil || err != nil {
 			t.Errorf("a deleted record is %v, %v", none, err)
 		}
