@@ -13,7 +13,7 @@ func message(to ...RowID) *AcceptedEvent {
 	p := &AcceptedEvent{Service: "news", Event: Event{ID: "m1", Source: "/shop", Subject: secret, Data: json.RawMessage(`{"name":"grace"}`),
 		Extensions: map[string]json.RawMessage{"who": json.RawMessage(`"grace"`)}},
 		Content: &EventContent{Content: Content{Subject: secret, Text: secret, HTML: secret}, From: secret, Leaving: &SubscriptionLink{Before: secret}},
-		Direct: &Direct{Channel: 1, Content: &Content{Subject: secret, Text: secret, HTML: secret}, Reference: secret}}
+		Direct:  &Direct{Channel: 1, Content: &Content{Subject: secret, Text: secret, HTML: secret}, Reference: secret}}
 	for _, place := range to {
 		p.Direct.Recipients = append(p.Direct.Recipients, Recipient{place, json.RawMessage(`{"name":"grace"}`)})
 	}

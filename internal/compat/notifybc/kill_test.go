@@ -136,7 +136,9 @@ func (w *world) Subscription(context.Context, string, string) (people.Subscripti
 	return people.Subscription{}, &fanfare.Error{Code: fanfare.NotFound}
 }
 
-func (w *world) AddressPlaces(context.Context, string, string) ([]fanfare.RowID, error) { return nil, nil }
+func (w *world) AddressPlaces(context.Context, string, string) ([]fanfare.RowID, error) {
+	return nil, nil
+}
 
 func (w *world) SubscriptionPage(context.Context, string, people.SubscriptionFilter, fanfare.RowID, int) ([]people.Subscription, fanfare.RowID, error) {
 	return nil, 0, nil
