@@ -19,8 +19,8 @@ import (
 )
 
 func (c *cli) importCommand() *cobra.Command {
-	command := &cobra.Command{Use: "import", Short: "Import subscriptions or subscribers in bulk"}
-	command.AddCommand(c.importSubscriptions(), c.importSubscribers())
+	command := &cobra.Command{Use: "import", Short: "Import subscriptions, subscribers or other systems' records in bulk"}
+	command.AddCommand(c.importSubscriptions(), c.importSubscribers(), c.importNotifyBC())
 	return command
 }
 

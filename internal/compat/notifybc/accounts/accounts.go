@@ -127,7 +127,7 @@ func passwordOf(body resource.Record, required bool) (string, error) {
 	}
 	password, isText := v.(string)
 	if !isText || !isStrong(password) {
-		return "", resource.Bad("password must match pattern: at least 10 characters with an upper and a lower case letter, a digit and one of !_@#&$*")
+		return "", resource.Bad("password must match pattern: at least 10 characters with upper and lower case, a digit and one of !_@#&$*")
 	}
 	return password, nil
 }

@@ -37,7 +37,7 @@ var passwordClasses = []*regexp.Regexp{
 	regexp.MustCompile(`[A-Z]`), regexp.MustCompile(`[a-z]`), regexp.MustCompile(`[0-9]`), regexp.MustCompile(`[!_@#&$*]`),
 }
 
-// isStrong reports whether a password has the form that NotifyBC requires: 10 characters, with upper and lower case letters, a digit and
+// isStrong reports whether a password has the form that NotifyBC requires: 10 characters, with upper and lower case, a digit and
 // one of !_@#&$*.
 func isStrong(password string) bool {
 	if len(password) < minPasswordBytes || len(password) > maxPasswordBytes {
@@ -122,7 +122,7 @@ const (
 	tokenAlphabet   = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 )
 
-// newToken returns 64 random letters and digits.
+// newToken returns 64 random characters of A-Z, a-z and 0-9.
 func newToken() string {
 	text := make([]byte, 0, tokenCharacters)
 	var b [128]byte

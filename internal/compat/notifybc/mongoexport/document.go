@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// MaxDocumentBytes is the largest document that MongoDB stores, with room for the text of its types.
+// MaxDocumentBytes is the largest document that MongoDB stores, in the longer form of Extended JSON.
 const MaxDocumentBytes = 32 << 20
 
 const maxNesting = 100
