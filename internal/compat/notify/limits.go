@@ -68,64 +68,56 @@ func (a *API) checkRate(c *caller) error {
 	return e
 }
 
-// checkDay refuses a message if the service has sent its messages of the day. Test keys are not counted.
-func (a *API) checkDay(ctx context.Context, c *caller, sms bool) error {
+// reserveDay counts a message of the day, or refuses it if the service has sent its messages. release takes the message
+// back if it is not sent. Test keys are not counted.
+func (a *API) reserveDay(ctx context.Context, c *caller, sms bool) (release func(), err error) {
 	if c.key.Type == state.NotifyTest {
-		return nil
+		return func() {}, nil
 	}
 	now := a.options.Clock.Now()
-	sent, err := a.sentToday(ctx, c.service.Name, sms, fanfare.DayOf(now))
-	if err != nil {
-		return err
+	today, key, limit := fanfare.DayOf(now), dayKey{c.service.Name, sms}, c.service.Notify.DailyLimit(sms)
+	if err := a.readDay(ctx, key, today); err != nil {
+		return nil, err
 	}
-	limit := c.service.Notify.DailyLimit(sms)
-	if sent < limit {
-		return nil
-	}
-	kind := "email"
-	if sms {
-		kind = "sms"
-	}
-	e := refuse(http.StatusTooManyRequests, nameTooMany, fmt.Sprintf("Exceeded send limits (%s: %d) for today", kind, limit))
-	e.retryAfter = (fanfare.DayOf(now) + 1).Time().Sub(now)
-	return e
-}
-
-// countDay counts a message that was accepted.
-func (a *API) countDay(c *caller, sms bool) {
-	if c.key.Type == state.NotifyTest {
-		return
+	add := func(n int) {
+		if a.limits.today == today {
+			a.limits.days[key] += n
+		}
 	}
 	a.limits.mu.Lock()
 	defer a.limits.mu.Unlock()
-	if a.limits.today == fanfare.DayOf(a.options.Clock.Now()) {
-		a.limits.days[dayKey{c.service.Name, sms}]++
+	if a.limits.today == today && a.limits.days[key] >= limit {
+		e := refuse(http.StatusTooManyRequests, nameTooMany, fmt.Sprintf("Exceeded send limits (%s: %d) for today", typeName(sms), limit))
+		e.retryAfter = (today + 1).Time().Sub(now)
+		return nil, e
 	}
+	add(1)
+	return func() {
+		a.limits.mu.Lock()
+		defer a.limits.mu.Unlock()
+		add(-1)
+	}, nil
 }
 
-// sentToday returns the number of messages of a service on a day. It reads the first number from the store.
-func (a *API) sentToday(ctx context.Context, service string, sms bool, today fanfare.Day) (int, error) {
-	key := dayKey{service, sms}
+// readDay makes sure that the messages of a day are counted. It reads those from before the start from the store.
+func (a *API) readDay(ctx context.Context, key dayKey, today fanfare.Day) error {
 	a.limits.mu.Lock()
-	if a.limits.today != today {
+	if a.limits.today < today {
 		a.limits.today, a.limits.days = today, map[dayKey]int{}
 	}
-	sent, known := a.limits.days[key]
+	_, known := a.limits.days[key]
 	a.limits.mu.Unlock()
 	if known {
-		return sent, nil
+		return nil
 	}
-	sent, err := a.options.Store.CountNotify(ctx, today, service, []string{deliveries.NotifyLabel(state.NotifyLive, sms), deliveries.NotifyLabel(state.NotifyTeam, sms)})
+	sent, err := a.options.Store.CountNotify(ctx, today, key.service, []string{deliveries.NotifyLabel(state.NotifyLive, key.sms), deliveries.NotifyLabel(state.NotifyTeam, key.sms)})
 	if err != nil && fanfare.CodeOf(err) != fanfare.NotFound {
-		return 0, err
+		return err
 	}
 	a.limits.mu.Lock()
 	defer a.limits.mu.Unlock()
-	if a.limits.today == today {
-		if counted, known := a.limits.days[key]; known {
-			return counted, nil
-		}
+	if _, known := a.limits.days[key]; !known && a.limits.today == today {
 		a.limits.days[key] = sent
 	}
-	return sent, nil
+	return nil
 }

@@ -67,9 +67,16 @@ func (a *API) post(r *http.Request, c *caller, sms bool) (int, any, error) {
 	if err := a.checkRate(c); err != nil {
 		return 0, nil, err
 	}
-	if err := a.checkDay(ctx, c, sms); err != nil {
+	release, err := a.reserveDay(ctx, c, sms)
+	if err != nil {
 		return 0, nil, err
 	}
+	sent := false
+	defer func() {
+		if !sent {
+			release()
+		}
+	}()
 	s, err := a.readSending(r, sms)
 	if err != nil {
 		return 0, nil, err
@@ -83,8 +90,7 @@ func (a *API) post(r *http.Request, c *caller, sms bool) (int, any, error) {
 		if err != nil {
 			return 0, nil, err
 		}
-		id = a.ids.Of(c.service.Name, ref)
-		a.countDay(c, sms)
+		id, sent = a.ids.Of(c.service.Name, ref), true
 	}
 	return http.StatusCreated, a.accepted(c, s, id), nil
 }
