@@ -212,7 +212,7 @@ func (a *API) candidates(ctx context.Context, c *caller, f *filter, day fanfare.
 func (a *API) candidate(ctx context.Context, c *caller, f *filter, ref fanfare.EventRef) (*notification, error) {
 	posted, err := a.options.Messages.Posted(ctx, c.service.Name, ref)
 	if fanfare.CodeOf(err) == fanfare.NotFound && err != nil {
-		return nil, nil // another service has the same key of the index, or the day was removed
+		return nil, nil //nolint:nilerr // another service has the same key of the index, or the day was removed
 	}
 	if err != nil {
 		return nil, err

@@ -22,15 +22,21 @@ const Leeway = 30 * time.Second
 // maxBytes is the maximum length of a token.
 const maxBytes = 4096
 
-// The errors of a token.
-var (
-	ErrInvalid   = errors.New("Invalid token: token is not valid")
-	ErrAlgorithm = errors.New("Invalid token: algorithm used is not HS256")
-	ErrNoIssuer  = errors.New("Invalid token: iss field not provided")
-	ErrIssuer    = errors.New("Invalid token: service id is not the right data type")
-	ErrClock     = errors.New("Error: Your system clock must be accurate to within 30 seconds")
-	ErrNoKey     = errors.New("Invalid token: API key not found")
-	ErrRevoked   = errors.New("Invalid token: API key revoked")
+// A Problem is the reason for which a token is refused, in the words of GOV.UK Notify.
+type Problem string
+
+// Error returns the message for the client.
+func (p Problem) Error() string { return string(p) }
+
+// The problems of tokens.
+const (
+	ErrInvalid   Problem = "Invalid token: token is not valid"
+	ErrAlgorithm Problem = "Invalid token: algorithm used is not HS256"
+	ErrNoIssuer  Problem = "Invalid token: iss field not provided"
+	ErrIssuer    Problem = "Invalid token: service id is not the right data type"
+	ErrClock     Problem = "Error: Your system clock must be accurate to within 30 seconds"
+	ErrNoKey     Problem = "Invalid token: API key not found"
+	ErrRevoked   Problem = "Invalid token: API key revoked"
 )
 
 // A Token is a token whose signature is not verified yet.
