@@ -24,6 +24,7 @@ type past struct {
 	events map[fanfare.RowID][]fanfare.EventSeq // of a person
 	ids    map[string][]fanfare.EventSeq
 	refs   map[string][]fanfare.EventSeq // of messages
+	labels map[string][]fanfare.EventSeq // of messages of clients of GOV.UK Notify
 }
 
 // onEachPast runs a test on the new record of each driver, with the same chance.
@@ -33,7 +34,7 @@ func onEachPast(t *testing.T, seed uint64, test func(t *testing.T, p *past)) {
 		db := storetest.OpenAt(t, place)
 		test(t, &past{
 			Store: deliveries.New(db), db: db, day: partOf(t, db, fanfare.DayOf(noon)), t: t, random: rand.New(rand.NewPCG(seed, 0)),
-			events: map[fanfare.RowID][]fanfare.EventSeq{}, ids: map[string][]fanfare.EventSeq{}, refs: map[string][]fanfare.EventSeq{},
+			events: map[fanfare.RowID][]fanfare.EventSeq{}, ids: map[string][]fanfare.EventSeq{}, refs: map[string][]fanfare.EventSeq{}, labels: map[string][]fanfare.EventSeq{},
 		})
 	})
 }
@@ -49,6 +50,12 @@ func (p *past) invent(people int) *fanfare.MatchResult {
 		reference := fmt.Sprintf("order-%d", p.random.IntN(20))
 		f.Posted.Direct = &fanfare.Direct{Reference: reference}
 		p.refs[reference] = append(p.refs[reference], f.Posted.Seq)
+		if p.stream%2 == 0 {
+			origin := &fanfare.NotifyOrigin{Key: []string{"live", "team", "test"}[p.stream/2%3], SMS: p.stream%4 == 0}
+			f.Posted.Direct.Notify = origin
+			label := deliveries.NotifyLabel(origin.Key, origin.SMS)
+			p.labels[label] = append(p.labels[label], f.Posted.Seq)
+		}
 	}
 	var sections []fanfare.Section
 	wanted := map[fanfare.RowID]bool{}
@@ -146,6 +153,32 @@ func (p *past) check(when string, some int) {
 	}
 	if got, err := p.FindReference(p.t.Context(), fanfare.DayOf(noon), "sport", "order-1"); err != nil || len(got) > 0 {
 		p.t.Fatalf("%s: another service has %v, %v", when, got, err)
+	}
+	for _, key := range []string{"live", "team", "test", "other"} {
+		labels := []string{deliveries.NotifyLabel(key, false), deliveries.NotifyLabel(key, true)}
+		want := slices.Concat(p.labels[labels[0]], p.labels[labels[1]])
+		slices.Sort(want)
+		slices.Reverse(want)
+		if n, err := p.CountNotify(p.t.Context(), fanfare.DayOf(noon), "news", labels); err != nil || n != len(want) {
+			p.t.Fatalf("%s: %d messages with a key of type %s (%v), want %d", when, n, key, err, len(want))
+		}
+		var got []fanfare.EventSeq
+		for before := fanfare.EventSeq(0); ; {
+			page, err := p.LatestNotify(p.t.Context(), fanfare.DayOf(noon), "news", labels, before, 7)
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			if got = append(got, page...); len(page) < 7 {
+				break
+			}
+			before = page[6]
+		}
+		if !slices.Equal(got, want) {
+			p.t.Fatalf("%s: messages with a key of type %s are %v, want %v", when, key, got, want)
+		}
+		if got, err := p.LatestNotify(p.t.Context(), fanfare.DayOf(noon), "sport", labels, 0, 7); err != nil || len(got) > 0 {
+			p.t.Fatalf("%s: another service has %v, %v", when, got, err)
+		}
 	}
 	for _, id := range append(ids, "unknown") {
 		var want fanfare.EventSeq
