@@ -7,9 +7,13 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"unicode/utf8"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
@@ -17,6 +21,7 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/compat/notifybc/roles"
 	"fanfare.dev/fanfare/internal/compat/notifybc/settings"
+	"fanfare.dev/fanfare/internal/httpapi/httpio"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/ingest/messages"
@@ -115,6 +120,10 @@ type API struct {
 	mux     *http.ServeMux
 	topics  topicMaker
 	guesses guessLimit
+
+	patterns     sync.Map // expression of a code: *codes.Pattern
+	patternCount atomic.Int64
+
 	work    work
 	editing sync.Mutex // held while a notification is read, changed and stored
 
@@ -262,6 +271,11 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 
 // JSON answers 200 with a body.
 func (x *Exchange) JSON(body any) error {
+	if m, ok := body.(Members); ok {
+		x.Writer.Header().Set("Content-Type", "application/json; charset=utf-8")
+		_, _ = x.Writer.Write(m.append(nil)) // the client may be gone
+		return nil
+	}
 	writeJSON(x.Writer, http.StatusOK, body)
 	return nil
 }
@@ -309,10 +323,26 @@ func (m Members) text(name string) (text string, err error) {
 	if !ok {
 		return "", nil
 	}
+	if last := len(raw) - 1; last > 0 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
+		return string(raw[1:last]), nil
+	}
 	if err := json.Unmarshal(raw, &text); err != nil {
 		return "", Bad(name + " must be a string")
 	}
 	return text, nil
+}
+
+// append appends the object to dst. Its values are valid JSON, so that they need no check.
+func (m Members) append(dst []byte) []byte {
+	dst = append(dst, '{')
+	for i, name := range slices.Sorted(maps.Keys(m)) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(httpio.AppendString(dst, name), ':')
+		dst = append(dst, m[name]...)
+	}
+	return append(dst, '}')
 }
 
 // flag returns the Boolean in a member; false if it is missing.
@@ -329,6 +359,10 @@ func (m Members) flag(name string) (yes bool, err error) {
 
 // set stores a value in a member.
 func (m Members) set(name string, value any) {
+	if text, ok := value.(string); ok {
+		m[name] = httpio.AppendString(make([]byte, 0, len(text)+2), text)
+		return
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

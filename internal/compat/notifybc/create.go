@@ -136,7 +136,7 @@ func (a *API) prepare(x *Exchange, s *subscription) (*settings.Message, error) {
 			delete(s.members, "userId")
 		}
 		if texts.Unsubscription.Code.Required {
-			code, err := newCode(texts.Unsubscription.Code.Regex)
+			code, err := a.newCode(texts.Unsubscription.Code.Regex)
 			if err != nil {
 				return nil, err
 			}
@@ -157,7 +157,7 @@ func (a *API) prepare(x *Exchange, s *subscription) (*settings.Message, error) {
 	}
 	pattern, _ := request.text("confirmationCodeRegex")
 	if code, _ := request.text("confirmationCode"); code == "" && (pattern != "" || !own || !x.Caller.IsAdmin()) {
-		code, err := newCode(cmp.Or(pattern, `\d{5}`))
+		code, err := a.newCode(cmp.Or(pattern, `\d{5}`))
 		if err != nil {
 			return nil, err
 		}

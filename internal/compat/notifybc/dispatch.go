@@ -488,20 +488,14 @@ func skipped(d *dispatch) (ids []string) {
 // outcomes returns the outcomes of at most maxDispatchIDs deliveries, and where the others begin.
 func (a *API) outcomes(ctx context.Context, ref fanfare.EventRef, cursor string) (*dispatch, string, error) {
 	d := &dispatch{}
-	for count := 0; count < maxDispatchIDs; {
-		page, next, err := a.Traces.Deliveries(ctx, ref, cursor, min(pageSize, maxDispatchIDs-count))
-		if err != nil {
-			return nil, "", err
-		}
-		for i := range page {
-			d.add(&page[i])
-		}
-		count += len(page)
-		if cursor = next; cursor == "" {
-			break
-		}
+	page, next, err := a.Traces.Deliveries(ctx, ref, cursor, maxDispatchIDs)
+	if err != nil {
+		return nil, "", err
 	}
-	return d, cursor, nil
+	for i := range page {
+		d.add(&page[i])
+	}
+	return d, next, nil
 }
 
 // add adds the outcome of a delivery.

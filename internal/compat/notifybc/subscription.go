@@ -76,9 +76,7 @@ func (a *API) put(ctx context.Context, s *subscription) (people.SubscriptionPut,
 	if filter != "" {
 		p.Filter = "jmespath(event, " + literal(filter) + ")"
 	}
-	if p.Data, err = json.Marshal(data); err != nil {
-		return p, err
-	}
+	p.Data = data.append(nil)
 	if was := s.was; was != nil {
 		p.Check = func(is *people.Subscription) error {
 			switch {
@@ -236,13 +234,22 @@ func (s *subscription) confirmation() Members {
 func sameText(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
 // newCode returns a code that matches an expression.
-func newCode(pattern string) (string, error) {
+func (a *API) newCode(pattern string) (string, error) {
+	if known, ok := a.patterns.Load(pattern); ok {
+		return known.(*codes.Pattern).New()
+	}
 	p, err := codes.Parse(pattern)
 	if err != nil {
 		return "", Bad("the regular expression of the code is not valid: " + err.Error())
 	}
+	if a.patternCount.Add(1) <= maxPatterns {
+		a.patterns.Store(pattern, p)
+	}
 	return p.New()
 }
+
+// maxPatterns is the number of expressions that stay compiled.
+const maxPatterns = 1000
 
 // each visits the subscriptions that a filter selects, the current one for each id, until visit returns false. Subscriber is
 // an address in any spelling.

@@ -52,7 +52,7 @@ var grants = []grant{
 		"operators manage mailboxes without a protocol of mail programs"},
 	{"internal/signin/guesslimit", []string{"."},
 		"wrong logins are counted without knowing what the password opens"},
-	{"internal/compat/notifybc", []string{".", "internal/catalog", "internal/catalog/document", "internal/clock", "internal/jmespath", "internal/people", "internal/pipeline/ingest", "internal/pipeline/ingest/messages", "internal/render", "internal/store/control"},
+	{"internal/compat/notifybc", []string{".", "internal/catalog", "internal/catalog/document", "internal/clock", "internal/httpapi/httpio", "internal/jmespath", "internal/people", "internal/pipeline/ingest", "internal/pipeline/ingest/messages", "internal/render", "internal/store/control"},
 		"the API of NotifyBC is a translation onto subscriptions, events and messages"},
 	{"internal/compat/notifybc/settings", []string{".", "internal/compat/notifybc/codes", "internal/jmespath"},
 		"settings are plain values; the expressions in them are checked when they are read"},
