@@ -463,3 +463,50 @@ func TestNotifyBCReplacesNotifications(t *testing.T) {
 		t.Errorf("%d mails arrived, want 1", n)
 	}
 }
+
+// Content of a broadcast reaches only the subscriptions of its channel, and a message for a user of the application is put
+// into the mailbox of the user.
+func TestNotifyBCChannels(t *testing.T) {
+	s := startNotifyBC(t, "channels: {email: email, inApp: inbox}\n", sink.Inject{})
+	s.must(200, "POST", "/v1/apply", "application/yaml", "service: news\nchannels:\n  inbox: {driver: inbox, from: \"App <app@example.org>\"}\n")
+	s.confirmed("a", "a@example.com", "")
+	s.must(201, "POST", "/v1/subscriptions", "application/json", `{"topic":"a","channel":"inbox","to":"b@example.com"}`)
+	sent := s.answer(200, "POST", "/notifications", `{"serviceName":"a","channel":"email","isBroadcast":true,"message":{"subject":"s","textBody":"x"}}`)
+	if outcome, _ := sent["dispatch"].(map[string]any); len(outcome["successful"].([]any)) != 1 {
+		t.Errorf("the broadcast went to %v", outcome)
+	}
+	s.answer(200, "POST", "/notifications", `{"serviceName":"a","userId":"u@example.com","message":{"title":"For {name}","textBody":"Hello {name}"},"data":{"name":"Ann"}}`)
+	s.eventually("the message in the mailbox", func() bool {
+		return strings.Contains(s.must(200, "GET", "/v1/subscribers/"+s.subscriber("u@example.com")+"/deliveries", "", ""), `"state":"delivered"`)
+	})
+	if n := s.sink.Stats().Accepted; n != 1 {
+		t.Errorf("%d mails arrived, want 1", n)
+	}
+}
+
+func TestNotifyBCErasesPeople(t *testing.T) {
+	s := startNotifyBC(t, "", sink.Inject{})
+	s.confirmed("a", "gone@example.com", `,"userId":"gone@example.com"`)
+	s.answer(200, "POST", "/notifications", `{"serviceName":"a","channel":"email","userChannelId":"gone@example.com","message":{"subject":"secret","textBody":"x"}}`)
+	all := s.answer(200, "POST", "/notifications", `{"serviceName":"a","isBroadcast":true,"message":{}}`)
+	s.answer(204, "PATCH", "/notifications/"+all["id"].(string), `{"state":"read"}`, by("gone@example.com")...)
+	s.mails(1)
+	s.must(200, "POST", "/v1/subscribers/"+s.subscriber("gone@example.com")+"/erase", "application/json", `{}`)
+	s.eventually("the erasure", func() bool {
+		text, _ := s.ask2("/notifications")
+		return !strings.Contains(text, "secret") && !strings.Contains(text, `"readBy":["gone`)
+	})
+	if list := s.list("/notifications"); len(list) != 1 || list[0]["id"] != all["id"] {
+		t.Errorf("left are %v", list)
+	}
+}
+
+// subscriber returns the id of the subscriber with an address.
+func (s notifyBC) subscriber(address string) string {
+	s.t.Helper()
+	var found struct{ Subscribers []struct{ ID string } }
+	if err := json.Unmarshal([]byte(s.must(200, "GET", "/v1/subscribers?address="+address, "", "")), &found); err != nil || len(found.Subscribers) != 1 {
+		s.t.Fatalf("%s has no subscriber: %v %+v", address, err, found)
+	}
+	return found.Subscribers[0].ID
+}
