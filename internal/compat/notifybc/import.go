@@ -14,24 +14,8 @@ import (
 // errExists is importer.ErrExists for the check of a put, which returns only errors of this type.
 var errExists = &fanfare.Error{Code: fanfare.Conflict, Message: importer.ErrExists.Error()}
 
-// membersOf returns a document of an export as members.
-func membersOf(document map[string]any) (Members, error) {
-	m := make(Members, len(document))
-	for name, v := range document {
-		if v == nil {
-			continue
-		}
-		raw, err := json.Marshal(v)
-		if err != nil {
-			return nil, err
-		}
-		m[name] = raw
-	}
-	return m, nil
-}
-
 // ImportSubscriptions stores the subscriptions of an export whose ids do not exist, with their ids, codes, states and all members.
-func (a *API) ImportSubscriptions(ctx context.Context, documents []map[string]any) (results []error, err error) {
+func (a *API) ImportSubscriptions(ctx context.Context, documents []map[string]json.RawMessage) (results []error, err error) {
 	results = make([]error, len(documents))
 	puts, at := make([]people.SubscriptionPut, 0, len(documents)), make([]int, 0, len(documents))
 	for i, document := range documents {
@@ -62,11 +46,7 @@ func (a *API) ImportSubscriptions(ctx context.Context, documents []map[string]an
 }
 
 // imported returns a subscription of an export as a put.
-func (a *API) imported(ctx context.Context, document map[string]any) (people.SubscriptionPut, error) {
-	m, err := membersOf(document)
-	if err != nil {
-		return people.SubscriptionPut{}, err
-	}
+func (a *API) imported(ctx context.Context, m Members) (p people.SubscriptionPut, err error) {
 	kept := Members{}
 	for _, name := range fixedMembers {
 		if v, ok := m[name]; ok {
@@ -75,19 +55,18 @@ func (a *API) imported(ctx context.Context, document map[string]any) (people.Sub
 	}
 	s := &subscription{}
 	if s.id, err = m.text("id"); err != nil {
-		return people.SubscriptionPut{}, err
+		return p, err
 	}
 	if err := people.CheckID(s.id); err != nil {
-		return people.SubscriptionPut{}, err
+		return p, err
 	}
 	if err := s.take(m); err != nil {
-		return people.SubscriptionPut{}, err
+		return p, err
 	}
 	for name, v := range kept {
 		s.members[name] = v
 	}
-	p, err := a.put(ctx, s)
-	if err != nil {
+	if p, err = a.put(ctx, s); err != nil {
 		return p, err
 	}
 	p.Check = func(is *people.Subscription) error {
@@ -101,17 +80,13 @@ func (a *API) imported(ctx context.Context, document map[string]any) (people.Sub
 
 // ImportNotifications stores the notifications of an export whose ids do not exist. One that is not due yet is sent when it is due; no
 // other is sent again.
-func (a *API) ImportNotifications(ctx context.Context, documents []map[string]any) (results []error, err error) {
+func (a *API) ImportNotifications(ctx context.Context, documents []map[string]json.RawMessage) (results []error, err error) {
 	results = make([]error, len(documents))
 	var put []control.NotifyBCRecord
 	var due []*notification
 	seen := map[string]bool{}
 	for i, document := range documents {
-		m, err := membersOf(document)
-		if err != nil {
-			results[i] = err
-			continue
-		}
+		m := Members(document)
 		n := &notification{Members: m}
 		if n.id, results[i] = m.text("id"); results[i] != nil {
 			continue

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/compat/notifybc/accounts"
@@ -49,8 +50,8 @@ func (s *Skipped) Error() string { return s.Reason }
 
 // Core stores subscriptions and notifications. Each result is nil, ErrExists, a *Skipped or the error of one document; err is that of all.
 type Core interface {
-	ImportSubscriptions(ctx context.Context, documents []map[string]any) (results []error, err error)
-	ImportNotifications(ctx context.Context, documents []map[string]any) (results []error, err error)
+	ImportSubscriptions(ctx context.Context, documents []map[string]json.RawMessage) (results []error, err error)
+	ImportNotifications(ctx context.Context, documents []map[string]json.RawMessage) (results []error, err error)
 }
 
 // An Importer imports documents.
@@ -96,21 +97,34 @@ func (i *Importer) handle(r *resource.Request) (resource.Answer, error) {
 	}
 	var result Result
 	var documents []map[string]any
+	var members []map[string]json.RawMessage
 	var lines []int
+	isCore := slices.Contains([]string{Subscriptions, Notifications}, r.PathValue("collection"))
 	for n := 0; len(body) > 0; n++ {
 		line, rest, _ := bytes.Cut(body, []byte("\n"))
 		body = rest
 		if n >= MaxDocuments {
 			return resource.Answer{}, resource.Bad(fmt.Sprintf("the body has more than %d lines", MaxDocuments))
 		}
-		document, err := mongoexport.Document(line)
+		var err error
+		if isCore {
+			var m map[string]json.RawMessage
+			if m, err = mongoexport.Members(line); err == nil {
+				members = append(members, m)
+			}
+		} else {
+			var document map[string]any
+			if document, err = mongoexport.Document(line); err == nil {
+				documents = append(documents, document)
+			}
+		}
 		if err != nil {
 			result.Errors = append(result.Errors, Line{n, err.Error()})
 			continue
 		}
-		documents, lines = append(documents, document), append(lines, n)
+		lines = append(lines, n)
 	}
-	results, err := i.store(r, documents)
+	results, err := i.store(r, documents, members)
 	if err != nil {
 		return resource.Answer{}, err
 	}
@@ -138,13 +152,14 @@ func messageOf(err error) string {
 	return err.Error()
 }
 
-func (i *Importer) store(r *resource.Request, documents []map[string]any) ([]error, error) {
+// store stores the documents of a request; those of subscriptions and notifications are in members.
+func (i *Importer) store(r *resource.Request, documents []map[string]any, members []map[string]json.RawMessage) ([]error, error) {
 	ctx := r.Context()
 	switch collection := r.PathValue("collection"); collection {
 	case Subscriptions:
-		return i.core.ImportSubscriptions(ctx, documents)
+		return i.core.ImportSubscriptions(ctx, members)
 	case Notifications:
-		return i.core.ImportNotifications(ctx, documents)
+		return i.core.ImportNotifications(ctx, members)
 	case Administrators:
 		return i.put(ctx, accounts.KindAdministrator, documents, administrator)
 	case AccessTokens:

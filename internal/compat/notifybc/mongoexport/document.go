@@ -46,10 +46,55 @@ func Document(raw []byte) (map[string]any, error) {
 	}
 	delete(document, "__v")
 	if id, ok := document["id"].(string); !ok || id == "" {
-		return nil, errors.New("the document has no _id that is an ObjectId or a text")
+		return nil, errNoID
 	}
 	return document, nil
 }
+
+// Members is Document for a caller who needs the members as text. Members without a type of Extended JSON stay as they are in the file;
+// those that are null are left out.
+func Members(raw []byte) (map[string]json.RawMessage, error) {
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, fmt.Errorf("the document is not a JSON object: %w", err)
+	}
+	for name, value := range m {
+		switch {
+		case string(value) == "null":
+			delete(m, name)
+		case bytes.Contains(value, []byte(`"$`)) || bytes.Contains(value, []byte(`\u0024`)):
+			d := json.NewDecoder(bytes.NewReader(value))
+			d.UseNumber()
+			var v any
+			err := d.Decode(&v)
+			if err == nil {
+				v, err = convert(v, 0)
+			}
+			if err != nil {
+				return nil, err
+			}
+			if v == nil {
+				delete(m, name)
+				continue
+			}
+			if m[name], err = json.Marshal(v); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if id, ok := m["_id"]; ok {
+		m["id"] = id
+		delete(m, "_id")
+	}
+	delete(m, "__v")
+	var id string
+	if json.Unmarshal(m["id"], &id) != nil || id == "" {
+		return nil, errNoID
+	}
+	return m, nil
+}
+
+var errNoID = errors.New("the document has no _id that is an ObjectId or a text")
 
 func convert(v any, depth int) (any, error) {
 	if depth > maxNesting {

@@ -29,6 +29,21 @@ func TestDocumentsBecomePlainJSON(t *testing.T) {
 			t.Errorf("%s:\n got %s, %v\nwant %s", in, text, err, want)
 		}
 	}
+	for in, want := range map[string]string{
+		`{"_id":{"$oid":"5f1d7b2e9c8a4b0012345678"},"__v":0,"a":{"b":1.50},"n":null,"d":[{"$date":"2020-07-26T12:46:06Z"}]}`: `{"a":{"b":1.50},"d":["2020-07-26T12:46:06.000Z"],"id":"5f1d7b2e9c8a4b0012345678"}`,
+		`{"_id":"1","u":{"\u0024numberInt":"5"},"x":{"$undefined":true}}`:                                                    `{"id":"1","u":5}`,
+	} {
+		got, err := mongoexport.Members([]byte(in))
+		text, _ := json.Marshal(got)
+		if err != nil || string(text) != want {
+			t.Errorf("%s:\n got %s, %v\nwant %s", in, text, err, want)
+		}
+	}
+	for _, in := range []string{`{`, `[]`, `{}`, `{"_id":5}`, `{"_id":"1","d":{"$date":"soon"}}`} {
+		if got, err := mongoexport.Members([]byte(in)); err == nil {
+			t.Errorf("%s is accepted as %v", in, got)
+		}
+	}
 	for _, in := range []string{`{`, `[]`, `5`, `{}`, `{"_id":5}`, `{"_id":{"$oid":"xyz"}}`, `{"_id":"1","d":{"$date":"soon"}}`, `{"_id":"1","n":{"$numberLong":"x"}}`, `{"_id":"1"} {}`,
 		`{"_id":"1","a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`} {
 		if got, err := mongoexport.Document([]byte(in)); err == nil {
