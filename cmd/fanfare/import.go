@@ -19,8 +19,8 @@ import (
 )
 
 func (c *cli) importCommand() *cobra.Command {
-	command := &cobra.Command{Use: "import", Short: "Import subscriptions, subscribers or other systems' records in bulk"}
-	command.AddCommand(c.importSubscriptions(), c.importSubscribers(), c.importNotifyBC())
+	command := &cobra.Command{Use: "import", Short: "Import subscriptions, subscribers, templates or other systems' records in bulk"}
+	command.AddCommand(c.importSubscriptions(), c.importSubscribers(), c.importNotifyTemplates(), c.importNotifyBC())
 	return command
 }
 

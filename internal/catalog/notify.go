@@ -22,9 +22,16 @@ type NotifySettings struct {
 	Senders   []NotifySender `json:"sms_senders,omitempty"` // names or numbers from which a request can choose
 	SMSPrefix bool           `json:"sms_prefix,omitempty"`  // text messages begin with the title of the service
 
+	Callbacks NotifyCallbacks `json:"callbacks,omitzero"`
+
 	// ReportAccepted says when the API reports an accepted message as delivered: NotifyNever or "",
 	// NotifyImmediately, or NotifyAfter and a duration.
 	ReportAccepted string `json:"report_accepted_as_delivered,omitempty"`
+}
+
+// NotifyCallbacks are the channels that post callbacks; "": none. Each has one receiver.
+type NotifyCallbacks struct {
+	Delivery string `json:"delivery,omitempty"` // of the final status of a notification
 }
 
 // A NotifySender is an address, a name or a number that a request can choose by its id.

@@ -58,12 +58,15 @@ func (n *Notifier) outcomes(ctx context.Context, day fanfare.Day, plan []deliver
 		for j := range plan[i].Entries {
 			e := &plan[i].Entries[j]
 			of := n.events[fanfare.EventRef{Day: day, Seq: e.Delivery.Manifest.Event()}]
-			topic, _ := e.ToldAs()
-			if of == nil || fanfare.ReservedTopic(of.Topic) || !n.registry.HasReservedSubscriptions(of.Service, topic) && !n.wantsCallback(e, of) {
+			if of == nil || fanfare.ReservedTopic(of.Topic) {
 				continue
 			}
 			section, member, ok := n.manifests[ofManifest(e.Delivery)].At(e.Delivery.Position)
 			if !ok {
+				continue
+			}
+			e.Channel = section.Channel // which is not stored with the entry
+			if topic, _ := e.ToldAs(); !n.registry.HasReservedSubscriptions(of.Service, topic) && !n.wantsCallback(e, of) {
 				continue
 			}
 			outcome := Outcome{Entry: e, Name: fmt.Sprintf("%s-%x-%x", day, plan[i].ID, j), Of: of}

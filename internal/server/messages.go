@@ -54,7 +54,13 @@ func (c *components) startMessages(ctx context.Context) (err error) {
 	c.background(c.sends.Run)
 	c.files = files.New(files.Options{
 		Store: c.control, Key: c.keys.Suppression.Bytes, Address: (&limits.WrongKeys{Proxies: c.config.Proxies()}).ClientAddress, Clock: c.clock, Logger: c.log,
-		Site: func(service string) (*pages.Site, string) { return selfservice.SiteOf(c.registry, service), "" },
+		Site: func(service string) (*pages.Site, string) {
+			contact := ""
+			if found := c.registry.Snapshot().Services[service]; found != nil {
+				contact = found.Notify.Contact
+			}
+			return selfservice.SiteOf(c.registry, service), contact
+		},
 	})
 	c.background(c.files.Run)
 	return nil

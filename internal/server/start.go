@@ -20,6 +20,7 @@ import (
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/cluster"
+	"fanfare.dev/fanfare/internal/compat/notify"
 	"fanfare.dev/fanfare/internal/compat/notify/files"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/ctxlock"
@@ -129,11 +130,12 @@ type components struct {
 	recovery recovery.Recovery
 
 	// startRecorder
-	due      *due.Scheduler
-	switches *control.Switches
-	retrying ctxlock.Lock // held during a retry of parked work
-	notifier *notifier.Notifier
-	recorder *record.Recorder
+	due       *due.Scheduler
+	switches  *control.Switches
+	retrying  ctxlock.Lock // held during a retry of parked work
+	notifier  *notifier.Notifier
+	callbacks *notify.Callbacks // nil without notify_listen
+	recorder  *record.Recorder
 
 	// startDelivery
 	dispatch *dispatch.Stage
@@ -316,6 +318,10 @@ func (c *components) matchingNodes() func() []match.Node {
 func (c *components) startRecorder(ctx context.Context) error {
 	c.due = due.New(c.store, c.bus, c.clock, c.log)
 	c.notifier = notifier.New(c.store, c.control, c.registry, c.clock, c.log)
+	if c.config.NotifyListen != "" {
+		c.callbacks = notify.NewCallbacks(c.registry, c.log)
+		c.notifier.CallBack(c.callbacks)
+	}
 	c.recorder = record.Start(record.Options{
 		Store: c.store, Clock: c.clock, Logger: c.log, WorkDue: c.due.Add, WantsCallback: c.notifier.Hears, CallbacksRecorded: c.notifier.MarkDay,
 		OnAllFailed: func(ref fanfare.EventRef) {

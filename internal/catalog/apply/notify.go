@@ -45,6 +45,15 @@ func (pl *Plan) notifyChannels() {
 	if pl.Document.DeleteService {
 		return
 	}
+	if name := pl.Service.Notify.Callbacks.Delivery; name != "" {
+		at := inputerror.Pointer("notify", "callbacks", "delivery")
+		switch ch := pl.Service.Channels[name]; {
+		case ch == nil:
+			pl.fail(at, inputerror.Invalid("", "add the channel to the document", "the service has no channel %s", inputerror.Quote(name)))
+		case ch.Driver != "webhook" || ch.SendsTexts() || ch.URL == "":
+			pl.fail(at, inputerror.Invalid("", "use a channel with the driver webhook, and set its url to the receiver", "channel %s cannot post callbacks", inputerror.Quote(name)))
+		}
+	}
 	for _, one := range []struct {
 		field, name, test string
 		sms               bool

@@ -43,6 +43,9 @@ func (n node) notify() *catalog.NotifySettings {
 				"sms":   func(v node) { s.Daily.SMS = v.number(1, maxQuota) },
 			})
 		},
+		"callbacks": func(v node) {
+			v.fields(fieldReaders{"delivery": func(v node) { s.Callbacks.Delivery = v.name() }})
+		},
 		"report_accepted_as_delivered": func(v node) {
 			s.ReportAccepted = v.text()
 			if problem := catalog.CheckReportAccepted(s.ReportAccepted); problem != "" {

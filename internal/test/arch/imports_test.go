@@ -221,7 +221,7 @@ var grants = []grant{
 		"mailboxes are stored without knowing the protocols that show them, or the pipeline that fills them"},
 	{"internal/pipeline/deliver/simulate", []string{".", "internal/pipeline/deliver/driver"},
 		"a simulated delivery follows from the address alone"},
-	{"internal/compat/notify", []string{".", "internal/catalog", "internal/catalog/state", "internal/clock", "internal/compat/notify/...", "internal/httpapi/wire", "internal/mail/address", "internal/mail/reply", "internal/pipeline/deliver/driver", "internal/render/liquid", "internal/render/notifytext", "internal/store/deliveries"},
+	{"internal/compat/notify", []string{"internal/notifier", "internal/httpapi", ".", "internal/catalog", "internal/catalog/state", "internal/clock", "internal/compat/notify/...", "internal/httpapi/wire", "internal/mail/address", "internal/mail/reply", "internal/pipeline/deliver/driver", "internal/render/liquid", "internal/render/notifytext", "internal/store/deliveries"},
 		"the API for clients of another system translates its requests to messages, templates and channels; it has no pipeline and no store of its own"},
 	{"internal/compat/notify/token", nil, "a signature is checked with the keys of the caller alone"},
 	{"internal/compat/notify/notificationid", []string{"."}, "an id follows from the message and the key of the server"},

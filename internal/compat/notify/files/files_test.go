@@ -64,17 +64,17 @@ type fixture struct {
 	t     *testing.T
 	store memory
 	clock *setClock
-	mux   *http.ServeMux
+	mux   http.Handler
 }
 
 func newFixture(t *testing.T) *fixture {
-	f := &fixture{t: t, store: memory{}, clock: &setClock{time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}, mux: http.NewServeMux()}
+	f := &fixture{t: t, store: memory{}, clock: &setClock{time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}}
 	f.Files = New(Options{Store: f.store, Key: []byte("key of the hashes"), Clock: f.clock, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Site: func(service string) (*pages.Site, string) {
 			return &pages.Site{Name: "Name of " + service, Texts: pages.Texts{"cy": {"file_button": "Lawrlwytho"}}}, "help@example.org"
 		},
 		Address: func(*http.Request) netip.Addr { return netip.MustParseAddr("192.0.2.1") }})
-	f.Routes(f.mux)
+	f.mux = f.Handler()
 	return f
 }
 

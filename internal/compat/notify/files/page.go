@@ -15,10 +15,12 @@ import (
 	"fanfare.dev/fanfare/internal/people/pages"
 )
 
-// Routes adds the pages to a mux.
-func (f *Files) Routes(mux *http.ServeMux) {
+// Handler serves the pages.
+func (f *Files) Handler() http.Handler {
+	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+pathHead+"{key}", f.serve)
 	mux.HandleFunc("POST "+pathHead+"{key}", f.serve)
+	return mux
 }
 
 // serve shows the page of a file, and sends the file after its button was pressed. Programs that

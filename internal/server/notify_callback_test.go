@@ -1,0 +1,70 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// A service gets one callback for each notification whose status is final, and none for callbacks.
+func TestNotifyServiceGetsCallbacks(t *testing.T) {
+	s, h := startNotify(t, "")
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("Bearer of-the-service\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	document := func(channel string) string {
+		return fmt.Sprintf(`
+service: news
+notify: {email: email, sms: texts, report_accepted_as_delivered: immediately, callbacks: {delivery: %s}}
+channels:
+  status: {driver: webhook, url: %q, allow_http: true, authorization_file: %q, send_timeout: 5s, retry: [1s, 1s]}
+`, channel, h.URL+"/callback", token)
+	}
+	if code, answer := s.call("POST", "/v1/apply", "application/yaml", document("email")); code != 422 && code != 400 {
+		t.Errorf("a channel without a receiver: %d %s", code, answer)
+	}
+	s.must(200, "POST", "/v1/apply", "application/yaml", document("status"))
+	_, live := s.notifyKey("live")
+	_, test := s.notifyKey("test")
+	send := func(c *notifyClient, to, reference string) string {
+		t.Helper()
+		return c.must(201, "POST", "/v2/notifications/email", fmt.Sprintf(`{"email_address":%q,"template_id":%q,"reference":%q,"personalisation":{"name":"Bob","topics":[],"member":false}}`, to, notifyTemplate, reference))["id"].(string)
+	}
+	ids := map[string]string{
+		send(live, "bob@example.org", "order 7"):                "delivered bob@example.org order 7",
+		send(test, "perm-fail@simulator.notify", "order 8"):     "permanent-failure perm-fail@simulator.notify order 8",
+		send(test, "temp-fail@simulator.notify", "order 9"):     "temporary-failure temp-fail@simulator.notify order 9",
+		send(test, "delivered@simulator.notify", "order \"9\""): `delivered delivered@simulator.notify order "9"`,
+	}
+	s.eventually("four callbacks", func() bool { return len(h.all()) >= len(ids) })
+	for _, one := range h.all() {
+		var body map[string]any
+		if err := json.Unmarshal([]byte(one.body), &body); err != nil {
+			t.Fatalf("%v: %s", err, one.body)
+		}
+		id, _ := body["id"].(string)
+		if got := fmt.Sprintf("%v %v %v", body["status"], body["to"], body["reference"]); got != ids[id] {
+			t.Errorf("%s: %s, want %q", id, got, ids[id])
+		}
+		delete(ids, id)
+		if one.path != "/callback" || one.head.Get("Authorization") != "Bearer of-the-service" || one.head.Get("Content-Type") != "application/json" {
+			t.Errorf("got %s %v", one.path, one.head)
+		}
+		if body["notification_type"] != "email" || body["template_id"] != notifyTemplate || body["template_version"] != 1.0 || len(body) != 10 {
+			t.Errorf("the callback is %s", one.body)
+		}
+		for _, name := range []string{"created_at", "completed_at"} {
+			text, _ := body[name].(string)
+			if _, err := time.Parse("2006-01-02T15:04:05.000000Z", text); err != nil {
+				t.Errorf("%s is %v", name, body[name])
+			}
+		}
+	}
+	if len(ids) > 0 {
+		t.Errorf("no callbacks for %v", ids)
+	}
+}
