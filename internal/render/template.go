@@ -162,6 +162,9 @@ func (t *Template) parts() []*templatePart {
 	return all
 }
 
+// IsSMS reports whether the template is for text messages alone.
+func (t *Template) IsSMS() bool { return t.subject == nil && t.text != nil }
+
 // pointer returns the JSON pointer of a part in the document of the template.
 func (t *Template) pointer(part string) string {
 	return t.variantPointer(bodies.Pointer(t.Name, part))

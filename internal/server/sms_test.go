@@ -51,6 +51,9 @@ func TestTextMessageGoesToTheProvider(t *testing.T) {
 	if want := `map[+12505550123:map[reference:login-7 text:Your code is 1234 to:+12505550123] +447700900123:map[text:News: It "works" to:+447700900123]]`; fmt.Sprint(got) != want {
 		t.Errorf("got  %v\nwant %s", got, want)
 	}
+	if preview := s.must(200, "POST", "/v1/templates/story/preview", "application/json", `{"data":{"title":"X"}}`); !strings.Contains(preview, `\"text\":\"News: X\"`) {
+		t.Errorf("the preview is %s", preview)
+	}
 	if shown := s.must(200, "GET", "/v1/channels/texts", "", ""); strings.Contains(shown, "of-the-provider") || !strings.Contains(shown, `"addresses":"phone"`) {
 		t.Errorf("the channel is shown as %s", shown)
 	}

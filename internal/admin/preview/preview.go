@@ -303,7 +303,7 @@ const sampleFrom = "Preview <preview@example.org>"
 
 // write writes the message. Its links are not signed, so that they have no effect.
 func (m *request) write(ctx context.Context, template *render.Template) (render.Preview, error) {
-	channel, err := m.channel()
+	channel, err := m.channel(template.IsSMS())
 	if err != nil {
 		return render.Preview{}, err
 	}
@@ -385,8 +385,8 @@ func (m *request) webhookDocument(template *render.Template, channel *catalog.Ch
 	return render.Preview{Message: message}, err
 }
 
-// channel returns the channel of the request or of the subscription, or the first one.
-func (m *request) channel() (*catalog.Channel, error) {
+// channel returns the channel of the request or of the subscription, or the first one that sends mail or text messages.
+func (m *request) channel(sms bool) (*catalog.Channel, error) {
 	name := m.in.Channel
 	if name == "" && m.subscription != nil {
 		name = m.subscription.Channel
@@ -398,9 +398,12 @@ func (m *request) channel() (*catalog.Channel, error) {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channel", Message: fmt.Sprintf("the service has no channel %q", name)}
 	}
 	for _, c := range m.Registry.Channels() {
-		if c.Service == m.service && c.From != "" {
+		if c.Service == m.service && (c.From != "" || sms) && c.SendsTexts() == sms {
 			return c, nil
 		}
+	}
+	if sms {
+		return &catalog.Channel{Service: m.service, ChannelSettings: catalog.ChannelSettings{Driver: catalog.DriverSimulate, Addresses: "phone"}}, nil
 	}
 	return &catalog.Channel{Service: m.service, ChannelSettings: catalog.ChannelSettings{From: sampleFrom}}, nil
 }

@@ -137,6 +137,8 @@ var exceptions = []exception{
 	{page: commandReference, command: "fanfare sends show snd-", reason: send},
 	{page: commandReference, command: "fanfare sends submit snd-", reason: send},
 	{page: commandReference, command: "fanfare sends upload snd-", reason: send},
+	{page: commandReference, command: "fanfare key create --service passports", reason: notifyKey},
+	{page: "docs/reference/api-keys.md", starts: "fanfare key create --service passports", reason: notifyKey},
 	{page: commandReference, starts: "fanfare workers --config", reason: agent},
 	{page: "examples/datasets/README.md", starts: "npm pack", reason: needs + "npm and pip, and other people's packages"},
 	{page: "examples/govuk/README.md", language: plain, reason: "parts of a rule of fanfare.yaml, which the page applies"},
@@ -155,6 +157,7 @@ const (
 	instance   = "it needs a worker with an instance: internal/test/e2e runs sessions"
 	send       = "it needs the id of a send: send-to-a-list.md has one"
 	agent      = "it needs the hosts of workers: agents_test.go of internal/test/e2e runs agents"
+	notifyKey  = "it needs a service that is open to clients of GOV.UK Notify: the tests of internal/server create such keys"
 	postgres   = "it needs a PostgreSQL: internal/test/e2e runs these commands against one"
 	issuers    = "a file of issuers: the tests of internal/signin/oidc read it"
 	cluster    = "it needs PostgreSQL, NATS and several machines: cluster_test.go of internal/test/e2e runs a cluster"

@@ -83,7 +83,7 @@ func (r *pageRun) tryTopic(d *shown, topic string, whole map[string]any, used []
 	for _, name := range used {
 		one := inner(inner(d.whole, "templates"), name)
 		locales = append(locales, names(inner(one, "locales"))...)
-		if one["json"] != nil && one["subject"] == nil {
+		if one["subject"] == nil && (one["json"] != nil || one["type"] == "sms") {
 			channel = trialOfPrograms
 		}
 	}
