@@ -50,8 +50,7 @@ to import the same file again. The server must offer the NotifyBC API (the setti
 notifybc), and the address of this machine must be in adminIps.
 
 Exit code 2: some documents were rejected.`,
-		Example: `  mongoexport --uri mongodb://localhost/notifybc --collection subscription --out subscription.json
-  fanfare import notifybc subscription.json notification.json
+		Example: `  fanfare import notifybc subscription.json notification.json
   fanfare import notifybc --url https://notify.example.org/api subscription=part1.json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error { return i.run(command.Context(), args) },

@@ -41,7 +41,7 @@ func targetOf(command *cobra.Command) target {
 			return onDirectory
 		}
 	case "backup verify", "bench", "bench list", "bench pairs", "bench part", "bench report", "config reference", "demo files", "dkim new", "dkim record",
-		"openapi", "replies list", "replies test", "sink", "version", "workers":
+		"import notifybc", "openapi", "replies list", "replies test", "sink", "version", "workers":
 		return onNothing
 	}
 	return onServer

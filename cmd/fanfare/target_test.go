@@ -30,7 +30,7 @@ func onWhat() map[string]target {
 			"suppression export; task cancel; task list; task show; suppression get; suppression import; suppression lift; suppression list; template delete; template diff; template discard; template draft;" +
 			"template get; template lint; template list; template publish; template put; template versions; topic delete; topic get; topic list; topic put; trace; worker delete; worker get; worker list; worker put",
 		onDirectory: "config check; demo; doctor; restore; serve",
-		onNothing: "backup verify; bench; bench list; bench pairs; bench part; bench report; config reference; demo files; dkim new; dkim record; openapi; replies list; replies test;" +
+		onNothing: "backup verify; bench; bench list; bench pairs; bench part; bench report; config reference; demo files; dkim new; dkim record; import notifybc; openapi; replies list; replies test;" +
 			"sink; version; workers",
 	} {
 		for path := range strings.SplitSeq(commands, ";") {
