@@ -370,7 +370,7 @@ func TestTemplatesAreImportedFromNotify(t *testing.T) {
 			t.Errorf("%s is %q, want %q", id, got[id], want)
 		}
 	}
-	s.command("template", "delete", "text", "--service", "copy", "--yes")
+	s.command("template", "delete", "text", "--service", "copy")
 	if got := s.command("import", "notify-templates", "--service", "copy", "--url", s.api, "--key-file", keyFile); !strings.HasPrefix(got, "1 created, 0 updated, 2 unchanged") {
 		t.Errorf("after a deletion: %q", got)
 	}
