@@ -139,7 +139,7 @@ func TestNotifyLimitsAreReported(t *testing.T) {
 	if head.Get("Retry-After") == "" {
 		t.Error("Retry-After is missing")
 	}
-	status, answer, head = send(c, "sms") // the fifth request of 12/3+1
+	status, answer, _ = send(c, "sms") // the fifth request of 12/3+1
 	c.isError(429, status, answer, "the second text message", "TooManyRequestsError: Exceeded send limits (sms: 1) for today")
 	status, answer, head = send(c, "sms")
 	c.isError(429, status, answer, "the sixth request", "RateLimitError: Exceeded rate limit for key type LIVE of 12 requests per 60 seconds")
