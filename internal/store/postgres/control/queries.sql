@@ -295,6 +295,7 @@ DELETE FROM linked_files WHERE expires_at <= $1
 -- name: linked_files_erase
 -- idempotent: by what it names
 DELETE FROM linked_files WHERE service = $1 AND recipient = $2
+
 -- name: notifybc_put
 -- idempotent: by its key
 INSERT INTO notifybc_records (service, kind, id, created, updated, body) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (service, kind, id) DO UPDATE SET created = excluded.created, updated = excluded.updated, body = excluded.body

@@ -180,6 +180,7 @@ SELECT service, expires_at, content FROM linked_files WHERE id = ?
 DELETE FROM linked_files WHERE expires_at <= ?
 -- name: linked_files_erase
 DELETE FROM linked_files WHERE service = ? AND recipient = ?
+
 -- name: notifybc_put
 INSERT INTO notifybc_records (service, kind, id, created, updated, body) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (service, kind, id) DO UPDATE SET created = excluded.created, updated = excluded.updated, body = excluded.body
 -- name: notifybc_delete
