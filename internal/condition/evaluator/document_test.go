@@ -138,6 +138,9 @@ func TestDocumentedExamplesHold(t *testing.T) {
 		if x.want == "refused" {
 			continue // by the product, which knows the types
 		}
+		if strings.HasPrefix(x.text, "jmespath(") {
+			continue // this evaluator does not know JMESPath: package jmespath is compared with another implementation
+		}
 		decided++
 		topic, err := NewTopic([]byte(x.schema))
 		if err != nil {

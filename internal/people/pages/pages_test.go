@@ -133,7 +133,7 @@ func TestDefaultColorsHaveContrast(t *testing.T) {
 // Every text that the code uses exists, and the code uses every text.
 func TestTextsAreAllUsed(t *testing.T) {
 	var sources strings.Builder
-	for _, dir := range []string{".", "../../httpapi", "../../httpapi/recipientpages", "../selfservice"} {
+	for _, dir := range []string{".", "../../httpapi", "../../httpapi/recipientpages", "../../compat/notify/files", "../selfservice"} {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			t.Fatal(err)
