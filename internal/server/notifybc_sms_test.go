@@ -25,7 +25,7 @@ func TestNotifyBCTextMessages(t *testing.T) {
 		sent <- one
 	}))
 	defer provider.Close()
-	s.must(200, "POST", "/v1/apply", "application/yaml", fmt.Sprintf("service: news\nchannels:\n  texts: {driver: webhook, addresses: phone, url: %q}\n", provider.URL))
+	s.must(200, "POST", "/v1/apply", "application/yaml", fmt.Sprintf("service: news\nchannels:\n  texts: {driver: webhook, addresses: phone, url: %q, allow_http: true}\n", provider.URL))
 	next := func() map[string]any {
 		t.Helper()
 		select {
