@@ -114,7 +114,7 @@ func (m *Member) Stop() error {
 // Ready returns an error while the members that this one reaches have no quorum. A full disk is not an error here: appends report it.
 func (m *Member) Ready() error {
 	if m.host.broken.Load() != nil {
-		return nil
+		return nil //nolint:nilerr // there is no error here
 	}
 	info, err := m.host.current().Jsz(&server.JSzOptions{})
 	if err == nil && info.Meta != nil && info.Meta.Leader != "" {

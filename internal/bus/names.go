@@ -75,7 +75,7 @@ func resync(dir string) error {
 		case err != nil || !entry.Type().IsRegular():
 			return err
 		case entry.Name() == durablefile.Rewriting:
-			return os.Remove(path)
+			return os.Remove(path) //nolint:gosec // only this process writes there
 		case filepath.Ext(path) != ".blk":
 			others = append(others, path)
 			return nil

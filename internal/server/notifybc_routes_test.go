@@ -394,16 +394,16 @@ func TestNotifyBCSendsWhenDueAfterARestart(t *testing.T) {
 
 func TestNotifyBCInAppNotifications(t *testing.T) {
 	s := startNotifyBC(t, "", sink.Inject{})
-	make := func(more string) string {
+	create := func(more string) string {
 		made := s.answer(200, "POST", "/notifications", `{"serviceName":"a","message":{"title":"hello"}`+more+`}`)
 		if made["state"] != "new" || made["channel"] != "inApp" {
 			t.Errorf("the answer is %v", made)
 		}
 		return made["id"].(string)
 	}
-	toAll, own, foreign := make(`,"isBroadcast":true`), make(`,"userId":"u"`), make(`,"userId":"v"`)
-	make(`,"isBroadcast":true,"validTill":"2020-01-01T00:00:00Z"`)
-	make(`,"isBroadcast":true,"invalidBefore":"2999-01-01T00:00:00Z"`)
+	toAll, own, foreign := create(`,"isBroadcast":true`), create(`,"userId":"u"`), create(`,"userId":"v"`)
+	create(`,"isBroadcast":true,"validTill":"2020-01-01T00:00:00Z"`)
+	create(`,"isBroadcast":true,"invalidBefore":"2999-01-01T00:00:00Z"`)
 	ids := func(user string) (list []string) {
 		for _, n := range s.list("/notifications", by(user)...) {
 			list = append(list, n["id"].(string)+" "+n["state"].(string))

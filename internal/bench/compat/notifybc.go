@@ -2,6 +2,7 @@ package compat
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -28,7 +29,7 @@ type notifyBC struct {
 
 // startNotifyBC starts a server whose service has a relay.
 func startNotifyBC(l *harness.Env, data, relay string) (*notifyBC, error) {
-	address, err := freeAddress()
+	address, err := freeAddress(l.Ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +50,8 @@ func startNotifyBC(l *harness.Env, data, relay string) (*notifyBC, error) {
 }
 
 // freeAddress returns an address at which nothing listens.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func freeAddress(ctx context.Context) (string, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
@@ -108,7 +109,7 @@ func (s *notifyBC) broadcast(service string) (time.Duration, error) {
 	if err != nil {
 		return 0, s.WithLog(err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
+	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	took := time.Since(started)
 	if err != nil {

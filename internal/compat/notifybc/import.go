@@ -3,6 +3,7 @@ package notifybc
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"fanfare.dev/fanfare"
@@ -34,9 +35,9 @@ func (a *API) ImportSubscriptions(ctx context.Context, documents []map[string]js
 		return nil, err
 	}
 	for i := range outcomes {
-		switch err := outcomes[i].Err; err { //nolint:errorlint // errors of results are not wrapped
-		case nil:
-		case errExists:
+		switch err := outcomes[i].Err; {
+		case err == nil:
+		case errors.Is(err, errExists):
 			results[at[i]] = importer.ErrExists
 		default:
 			results[at[i]] = err

@@ -2,6 +2,7 @@ package notifybc
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -47,7 +48,7 @@ func (a *API) subscriptionOf(ctx context.Context, local string) (s *subscription
 		return nil, 0, nil
 	}
 	s, err = a.find(ctx, strings.ToLower(id))
-	if err == errMissing { //nolint:errorlint // find returns it as it is
+	if errors.Is(err, errMissing) {
 		return nil, 0, nil
 	}
 	if err != nil {

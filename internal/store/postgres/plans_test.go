@@ -97,9 +97,11 @@ var whole = map[string]string{
 	"copy_counters":   "one row", "copy_history_position": "one row", "copy_notices_position": "one row", "copy_news_position": "one row", "copy_session_numbers": "one row", "copy_mailbox_numbers": "two rows",
 	"due_hasten":             "an operator cancels a broadcast: the waiting of a day is read once",
 	"due_hasten_destination": "an operator resumes a destination: the same", "due_hastened_destination": "nothing is read",
-	"due_destinations":   "an operator asks for whom messages wait: the same",
-	"due_waits_of_event": "some reasons, each counted",
-	"removed_since":      "what an account lost after a change, in the order of the caller", "removed_mailboxes_since": "the same",
+	"due_destinations":    "an operator asks for whom messages wait: the same",
+	"due_waits_of_event":  "some reasons, each counted",
+	"linked_files_expire": "what is old, once in a while: the table has few rows, and their content lies apart",
+	"linked_files_erase":  "an erasure: the same",
+	"removed_since":       "what an account lost after a change, in the order of the caller", "removed_mailboxes_since": "the same",
 }
 
 var unordered = regexp.MustCompile(`(Seq Scan|Bitmap|Sort|Hash (Anti |)Join|Append|Gather).*`)

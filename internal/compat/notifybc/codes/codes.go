@@ -110,8 +110,8 @@ func repeat(out *strings.Builder, e *syntax.Regexp, least, most int) error {
 func writeClass(out *strings.Builder, pairs []rune) error {
 	var all []byte
 	for i := 0; i < len(pairs); i += 2 {
-		for c := max(pairs[i], '!'); c <= min(pairs[i+1], '~'); c++ {
-			all = append(all, byte(c)) //nolint:gosec // between ! and ~
+		for c := max(pairs[i], '!'); c <= min(pairs[i+1], '~'); c++ { //nolint:gosec // pairs
+			all = append(all, byte(c))
 		}
 	}
 	if len(all) == 0 {

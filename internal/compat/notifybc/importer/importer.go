@@ -32,7 +32,7 @@ const (
 	Notifications   = "notification"
 	Administrators  = "administrator"
 	AccessTokens    = "accesstoken"
-	UserCredentials = "usercredential"
+	UserCredentials = "usercredential" //nolint:gosec // the name of a collection
 	Configurations  = "configuration"
 	Bounces         = "bounce"
 )

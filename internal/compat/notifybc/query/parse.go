@@ -173,7 +173,7 @@ func decode(name, text string) (any, error) {
 	d := decoder{json.NewDecoder(strings.NewReader(text)), 0}
 	v, err := d.value(0)
 	if err == nil {
-		if _, more := d.Token(); more != io.EOF {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
 			err = errors.New("there is more text after the value")
 		}
 	}

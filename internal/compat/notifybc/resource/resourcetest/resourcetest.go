@@ -45,7 +45,7 @@ func (w *Router) Do(by roles.Caller, method, target, body string) (status int, d
 		})
 	}
 	recorder := httptest.NewRecorder()
-	mux.ServeHTTP(recorder, httptest.NewRequest(method, target, strings.NewReader(body)))
+	mux.ServeHTTP(recorder, httptest.NewRequestWithContext(w.T.Context(), method, target, strings.NewReader(body)))
 	if recorder.Code != http.StatusOK {
 		w.T.Fatalf("%s %s: no route", method, target)
 	}
