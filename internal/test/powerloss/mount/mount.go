@@ -29,16 +29,16 @@ type Mount struct {
 // Start mounts an empty disk until the test ends. TestMain of the test must call RunChild.
 func Start(t testing.TB) *Mount {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "fanfare-disk-")
+	dir, err := os.MkdirTemp("", "fanfare-disk-") //nolint:usetesting // PostgreSQL has a user of its own, to whom the directories of t.TempDir are closed
 	if err == nil {
 		t.Cleanup(func() { _ = os.Remove(dir) })
-		err = os.Chmod(dir, 0o755) // PostgreSQL has a user of its own; the directories of t.TempDir are closed to it
+		err = os.Chmod(dir, 0o755) //nolint:gosec // the same
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &Mount{Dir: dir, t: t}
-	m.cmd = exec.Command(os.Args[0], "-test.run=^$")
+	m.cmd = exec.Command(os.Args[0], "-test.run=^$") //nolint:gosec // this program
 	m.cmd.Env = append(os.Environ(), childVariable+"="+m.Dir)
 	m.cmd.Stderr = os.Stderr
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal to the test does not end it before its users
