@@ -64,6 +64,7 @@ func Experiments() []harness.Experiment {
 		{ID: "H1", Run: pipeline.RunBroadcastHistory, Shows: "ten broadcasts to 1,000,000 people, then 1,000 random histories and traces: p99 of a history"},
 		{ID: "H2", Run: pipeline.RunSingleHistory, Shows: "10,000,000 events to one person each, then 1,000 random histories and traces: p99 of a history"},
 		{ID: "X1", Run: compat.RunSubscriptions, Published: report.Published{Text: "goal 0.8 of our own API"}, Shows: "single subscriptions over the NotifyBC API, 100 at once, beside our own API"},
+		{ID: "X2", Run: compat.RunSends, Published: report.Published{Text: "goal 0.8 of our own API"}, Shows: "single emails over the API of GOV.UK Notify, 100 at once, beside our own API"},
 		{ID: "X3", Run: compat.RunDistinct, Published: report.Published{Text: "goal 0.8 of our own API"}, Shows: "a broadcast over the NotifyBC API to 100,000 subscriptions with 1,000 different JMESPath filters, beside the same with CEL over our own API"},
 		{ID: "X4", Run: compat.RunBroadcast, Published: report.Published{Text: "goal 0.8 of our own API"}, Shows: "N1 over the NotifyBC API, beside our own API"},
 		{ID: "W1", Run: console.RunLists, Published: report.Published{Text: "goal p95 300 ms"}, Shows: "the web console with 10,000,000 deliveries, 1,000,000 subscribers, 200,010 events and 100,000 suppressions: the requests of each page, and each list at its beginning and at 10, 50 and 99 %; the p95 of the slowest"},

@@ -29,6 +29,7 @@ var goals = map[string][]report.Goal{
 	"H1":  {{Of: "value", AtMost: 50}},
 	"H2":  {{Of: "value", AtMost: 50}},
 	"X1":  {{Of: "ratio", AtLeast: 0.8}},
+	"X2":  {{Of: "ratio", AtLeast: 0.8}},
 	"X3":  {{Of: "ratio", AtLeast: 0.8}},
 	"X4":  {{Of: "ratio", AtLeast: 0.8}},
 	"W1":  {{Of: "value", AtMost: 300}},

@@ -31,7 +31,7 @@ func suites() []suite {
 		{"shaping", "L1 L2 L6 L7 L9 L9b D2 D4r D5 P1 F1 F1m"},
 		{"server", "U1 U2 R1 RB1"},
 		{"console", "W1 W2"},
-		{"compatible", "X1 X3 X4"},
+		{"compatible", "X1 X2 X3 X4"},
 		{"cluster", "K1 K2 K3 K4 N2 N3 D6"},
 		{"matching", "B1 B1j B2 B3 B4 B5 B6 B7 B8 B9 B10"},
 	}
