@@ -2,6 +2,7 @@ package mount
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func Start(t testing.TB) *Mount {
 		t.Fatal(err)
 	}
 	m := &Mount{Dir: dir, t: t}
-	m.cmd = exec.Command(os.Args[0], "-test.run=^$") //nolint:gosec // this program
+	m.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "-test.run=^$") //nolint:gosec // this program; it ends after the programs that use the disk
 	m.cmd.Env = append(os.Environ(), childVariable+"="+m.Dir)
 	m.cmd.Stderr = os.Stderr
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal to the test does not end it before its users
