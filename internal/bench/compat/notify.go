@@ -63,40 +63,15 @@ func RunSends(l *harness.Env, r *report.Record) error {
 	theirs := loadgen.HTTPLoad{URL: "http://" + address, Path: "/v2/notifications/email", Connections: atOnce, Body: func(dst []byte, i int) []byte {
 		return body(dst, `{"email_address":%q,"template_id":"`+notifyTemplate+`","personalisation":{"name":"Ada","code":%d}}`, i)
 	}}
-	var limits, values []float64
-	window := s.OpenWindow(mailSink)
-	const rounds = 3
-	for round := range rounds {
-		a, err := own.Run(l.Ctx, n, func(int64) {})
-		if err != nil {
-			return s.WithLog(err)
-		}
-		if _, err := s.WaitIdle(func(int64) {}); err != nil {
-			return err
-		}
+	err = alternate(s, r, mailSink, "Notify", func(int) (loadgen.HTTPResult, error) { return whole(s, own, n) }, func(int) (loadgen.HTTPResult, error) {
 		if theirs.Key, err = token(key.Key); err != nil {
-			return err
+			return loadgen.HTTPResult{}, err
 		}
-		if err := s.ToggleProfile(); err != nil { // of the first round
-			return err
-		}
-		b, err := theirs.Run(l.Ctx, n, func(int64) {})
-		if err != nil {
-			return s.WithLog(err)
-		}
-		if err := s.ToggleProfile(); err != nil {
-			return err
-		}
-		if _, err := s.WaitIdle(func(int64) {}); err != nil {
-			return err
-		}
-		limits, values = append(limits, a.PerSecond), append(values, b.PerSecond)
-		r.P50Millis, r.P99Millis = b.P50, b.P99
-		r.Note("round %d: own %s, Notify %s", round+1, report.Figure(a.PerSecond), report.Figure(b.PerSecond))
+		return whole(s, theirs, n)
+	})
+	if err != nil {
+		return err
 	}
-	harness.RecordUsage(r, window.Close())
-	r.Value = middle(values)
-	r.SetLimit(middle(limits))
 	r.Note("the limit is the rate of our own API in the same run, POST /v1/messages with the same template; Notify's answers contain the text")
 	if err := s.Stop(); err != nil {
 		return err
@@ -108,6 +83,15 @@ func RunSends(l *harness.Env, r *report.Record) error {
 	var w report.Checks
 	harness.CheckSink(r, mailSink, sum, 2*rounds*n, &w)
 	return w.Err()
+}
+
+// whole sends messages, and waits until all are settled. The result is about the requests alone.
+func whole(s *harness.Server, h loadgen.HTTPLoad, n int) (loadgen.HTTPResult, error) {
+	result, err := h.Run(s.Env.Ctx, n, func(int64) {})
+	if err == nil {
+		_, err = s.WaitIdle(func(int64) {})
+	}
+	return result, err
 }
 
 // token returns the token of a request that a key of Notify signs: name-SERVICE-SECRET.

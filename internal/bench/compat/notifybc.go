@@ -81,11 +81,7 @@ func (s *notifyBC) load(service string, filter func(i int) string) loadgen.HTTPL
 func (s *notifyBC) fill(n int, service string, filter func(i int) string) (loadgen.HTTPResult, error) {
 	bar := s.Env.Progress("subscriptions", int64(n))
 	defer bar.End()
-	result, err := s.load(service, filter).Run(s.Env.Ctx, n, bar.Set)
-	if err != nil {
-		err = s.WithLog(err)
-	}
-	return result, err
+	return s.load(service, filter).Run(s.Env.Ctx, n, bar.Set)
 }
 
 // broadcast sends a synchronous broadcast and returns the time until its answer.
@@ -141,41 +137,18 @@ func RunSubscriptions(l *harness.Env, r *report.Record) error {
 		dst = loadgen.Person(i).AppendAddress(dst)
 		return append(dst, `","filter":"`+loadgen.NotifyFilter+`"}`...)
 	}}
-	var ours, theirs []float64
-	const rounds = 3
-	window := s.OpenWindow(nil)
-	for round := range rounds {
-		body := own.Body
+	err = alternate(s.Server, r, nil, "NotifyBC", func(round int) (loadgen.HTTPResult, error) {
 		shifted := own
-		shifted.Body = func(dst []byte, i int) []byte { return body(dst, i+round*n) }
-		a, err := shifted.Run(l.Ctx, n, func(int64) {})
-		if err != nil {
-			return s.WithLog(err)
-		}
-		if err := s.ToggleProfile(); err != nil { // of the first round
-			return err
-		}
-		b, err := s.fill(n, fmt.Sprint("load", round), func(int) string { return loadgen.NotifyFilter })
-		if err != nil {
-			return err
-		}
-		if err := s.ToggleProfile(); err != nil {
-			return err
-		}
-		ours, theirs = append(ours, a.PerSecond), append(theirs, b.PerSecond)
-		r.P50Millis, r.P99Millis = b.P50, b.P99
-		r.Note("round %d: own %s, NotifyBC %s", round+1, report.Figure(a.PerSecond), report.Figure(b.PerSecond))
+		shifted.Body = func(dst []byte, i int) []byte { return own.Body(dst, i+round*n) }
+		return shifted.Run(l.Ctx, n, func(int64) {})
+	}, func(round int) (loadgen.HTTPResult, error) {
+		return s.fill(n, fmt.Sprint("load", round), func(int) string { return loadgen.NotifyFilter })
+	})
+	if err != nil {
+		return err
 	}
-	harness.RecordUsage(r, window.Close())
-	r.Value = middle(theirs)
-	r.SetLimit(middle(ours))
 	r.Note("the limit is the rate of our own API in the same run, POST /v1/subscriptions with the same filter in CEL")
 	return s.Stop()
-}
-
-func middle(three []float64) float64 {
-	a, b, c := three[0], three[1], three[2]
-	return max(min(a, b), min(max(a, b), c))
 }
 
 // distinct returns one of a thousand filters, each of which matches the news of the day.
@@ -221,7 +194,7 @@ func compare(l *harness.Env, r *report.Record, data string, n int, filter func(i
 	const service = "load"
 	created, err := s.fill(n, service, filter)
 	if err != nil {
-		return err
+		return s.WithLog(err)
 	}
 	r.Note("%s subscriptions/s were created over the NotifyBC API", report.Figure(created.PerSecond))
 	var w report.Checks
