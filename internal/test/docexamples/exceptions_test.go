@@ -101,6 +101,8 @@ var exceptions = []exception{
 	{page: commandReference, command: "fanfare export subscribers | fanfare import", reason: another},
 	{page: commandReference, command: "fanfare export subscriptions | fanfare import", reason: another},
 	{page: commandReference, command: "fanfare import subscriptions people.csv.errors", reason: "the file is what an import has left: internal/test/e2e imports it again"},
+	{page: commandReference, command: "fanfare import notify-templates", reason: needs + "an account at GOV.UK Notify: TestTemplatesAreImportedFromNotify runs the command"},
+	{page: commandReference, command: "fanfare import notifybc", reason: needs + "the export of a NotifyBC: TestAnExportIsImportedByTheCommand of internal/test/e2e has one"},
 	{page: commandReference, starts: "fanfare migrate --from sqlite --to postgres", reason: postgres},
 	{page: commandReference, starts: "fanfare task show", reason: "it needs a task: TestATaskRetriesEverythingThatIsParked of internal/test/e2e"},
 	{page: commandReference, starts: "fanfare task cancel", reason: "the same"},

@@ -132,7 +132,7 @@ func usesOf(t *testing.T, doc *document.Document, name string) (uses []use) {
 // sourceOf is the template of a document.
 func sourceOf(name string, p catalog.TemplateParts) render.Source {
 	source := render.Source{Name: name, Subject: p.Subject, Text: p.Text, HTML: p.HTML, JSON: p.JSON, Markdown: p.Markdown, Layout: p.Layout, Lang: p.Lang,
-		Page: p.Page, Partials: p.Partials, Syntax: p.Syntax}
+		Page: p.Page, Partials: p.Partials, Syntax: p.Syntax, SMS: p.Type == catalog.TemplateSMS}
 	add := func(locale, device string, w catalog.TemplateWords) {
 		source.Variants = append(source.Variants, render.Variant{Locale: locale, Device: device, Subject: w.Subject, Text: w.Text, HTML: w.HTML, JSON: w.JSON, Markdown: w.Markdown})
 	}
@@ -194,7 +194,7 @@ func renderOne(t *testing.T, template *render.Template, event *fanfare.Event, u 
 		digest = &render.Digest{Due: time.Unix(1_800_000_000, 0), Cadence: "daily 08:00", Zone: time.UTC, Item: func(uint32) *render.Item { return item }}
 		mailed = nil
 	}
-	if spec.JSON != "" && spec.Subject == "" {
+	if spec.Type == catalog.TemplateSMS || spec.JSON != "" && spec.Subject == "" {
 		w, err := render.WebhookBatch{Template: template, Event: mailed, Digest: digest, Topic: u.topic, Service: "example", Direct: u.topic == ""}.Writer()
 		if err != nil {
 			return err
