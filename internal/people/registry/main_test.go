@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv(pgtest.ChoiceVariable) == "postgres":
 		checks = "10"
 	case underRace:
-		checks = "20"
+		checks = "10"
 	}
 	if err := flag.Set("rapid.checks", checks); err != nil {
 		fmt.Fprintln(os.Stderr, err)
