@@ -46,7 +46,7 @@ func (c *Client) RotateKey(ctx context.Context, id string, grace time.Duration) 
 // Notify, and returns the number of secrets.
 func (c *Client) ResealKeys(ctx context.Context) (int, error) {
 	var done wire.Resealed
-	err := c.call(ctx, request{method: http.MethodPost, path: "/v1/keys/reseal"}, nil, &done)
+	err := c.call(ctx, request{method: http.MethodPost, path: "/v1/reseal"}, nil, &done)
 	return done.Keys, err
 }
 

@@ -61,7 +61,7 @@ func (a *API) keyRoutes() {
 	replies[wire.NewKey](a, &rotate, http.StatusOK, "The key with its new secret", "application/json")
 	a.handle(rotate, mayConfigure, a.rotateKey)
 
-	reseal := op("reseal-keys", http.MethodPost, "/v1/keys/reseal", "Replace the key with which the secrets of keys are sealed")
+	reseal := op("reseal-keys", http.MethodPost, "/v1/reseal", "Replace the key with which the secrets of keys are sealed")
 	reseal.Description = "Only the secrets of keys for clients of GOV.UK Notify are sealed. The clients notice nothing. Backups that were made before contain the previous key and what it sealed."
 	replies[wire.Resealed](a, &reseal, http.StatusOK, "The number of secrets", "application/json")
 	a.handle(reseal, operator, func(x *responseWriter, r *http.Request, _ caller) error {

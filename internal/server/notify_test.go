@@ -211,6 +211,22 @@ func TestNotifyClientSendsAMail(t *testing.T) {
 	c.refused(400, "GET", "/v2/notifications/"+id+"/pdf", "", "BadRequestError: Notification is not a letter")
 }
 
+// Clients look up what they have just sent by its reference, and in the list.
+func TestNotifyListContainsTheMessageThatWasJustSent(t *testing.T) {
+	s, _ := startNotify(t, "")
+	_, c := s.notifyKey("live")
+	for i := range 50 {
+		reference := fmt.Sprintf("order-%d", i)
+		id := c.must(201, "POST", "/v2/notifications/email", fmt.Sprintf(`{"email_address":"bob@example.org","template_id":%q,"reference":%q,"personalisation":{"name":"Bob","topics":[],"member":false}}`, notifyTemplate, reference))["id"]
+		for _, query := range []string{"reference=" + reference, "template_type=email"} {
+			list := c.must(200, "GET", "/v2/notifications?"+query, "")["notifications"].([]any)
+			if len(list) == 0 || list[0].(map[string]any)["id"] != id {
+				t.Fatalf("message %d is not the first of %d with %s", i, len(list), query)
+			}
+		}
+	}
+}
+
 func TestNotifyClientSendsATextMessage(t *testing.T) {
 	s, h := startNotify(t, "  sms_prefix: true\n  report_accepted_as_delivered: immediately")
 	_, c := s.notifyKey("live")
@@ -307,7 +323,7 @@ func TestNotifyKeysSurviveARestartAndANewSeal(t *testing.T) {
 		t.Errorf("the key of another service: %d %s", code, answer)
 	}
 	s.operator = true
-	if answer := s.must(200, "POST", "/v1/keys/reseal", "", ""); !strings.Contains(answer, `"keys":1`) {
+	if answer := s.must(200, "POST", "/v1/reseal", "", ""); !strings.Contains(answer, `"keys":1`) {
 		t.Errorf("got %s", answer)
 	}
 	s.operator = false

@@ -425,6 +425,9 @@ func partsOf(sent *wire.TemplateDraft) (parts catalog.TemplateParts, err error) 
 	if err == nil {
 		err = json.Unmarshal(text, &parts)
 	}
+	if err == nil && !slices.Contains([]string{"", catalog.TemplateEmail, catalog.TemplateSMS}, parts.Type) {
+		err = &fanfare.Error{Code: fanfare.Invalid, Pointer: "/template/type", Message: fmt.Sprintf("unknown type %q", parts.Type), Hint: "use email or sms"}
+	}
 	return parts, err
 }
 

@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -53,5 +54,15 @@ func TestPreviewFindsAnEventThatIsNotMatchedYet(t *testing.T) {
 	}
 	if err := m.asMatched(t.Context(), 7); err != nil {
 		t.Errorf("for a subscriber: %v", err)
+	}
+}
+
+func TestDraftOfAnUnknownTypeIsRefused(t *testing.T) {
+	for kind, ok := range map[string]bool{"": true, "email": true, "sms": true, "SMS": false, "letter": false} {
+		_, err := partsOf(&wire.TemplateDraft{TemplateParts: wire.TemplateParts{Type: kind}})
+		wrong, _ := errors.AsType[*fanfare.Error](err)
+		if (err == nil) != ok || !ok && (wrong == nil || wrong.Code != fanfare.Invalid || wrong.Pointer != "/template/type") {
+			t.Errorf("%q: %v", kind, err)
+		}
 	}
 }

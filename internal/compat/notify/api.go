@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,6 +43,7 @@ type Store interface {
 	Days(ctx context.Context) ([]fanfare.Day, error)
 	LatestNotify(ctx context.Context, of fanfare.Day, service string, labels []string, before fanfare.EventSeq, limit int) ([]fanfare.EventSeq, error)
 	FindReference(ctx context.Context, of fanfare.Day, service, reference string) ([]fanfare.EventSeq, error)
+	Posted(ctx context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, error)
 	CountNotify(ctx context.Context, of fanfare.Day, service string, labels []string) (int, error)
 }
 
@@ -88,6 +90,7 @@ type API struct {
 	mux     *http.ServeMux
 	lookup  atomic.Pointer[lookup]
 	limits  limits
+	latest  sync.Map // the last message of each service that this process accepted: string to fanfare.EventRef
 	bodies  chan struct{}
 }
 

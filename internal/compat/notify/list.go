@@ -16,6 +16,8 @@ const (
 	pageSize = 250
 	// searchTime bounds the search for notifications with a status. A page that is not full then ends early.
 	searchTime = 10 * time.Second
+	// latestTime bounds the wait for a message that was accepted just before.
+	latestTime = 5 * time.Second
 )
 
 // listStatuses are the values of the parameter status.
@@ -41,6 +43,9 @@ func (a *API) list(r *http.Request, c *caller) (int, any, error) {
 	}
 	found := []*notification{}
 	if !f.none {
+		if f.before == (fanfare.EventRef{}) {
+			a.awaitLatest(r.Context(), c.service.Name)
+		}
 		if found, err = a.search(r.Context(), c, f); err != nil {
 			return 0, nil, err
 		}
@@ -53,6 +58,29 @@ func (a *API) list(r *http.Request, c *caller) (int, any, error) {
 		links["next"] = a.url("/v2/notifications?" + nextQuery(query, found[len(found)-1].ID))
 	}
 	return http.StatusOK, map[string]any{"notifications": found, "links": links}, nil
+}
+
+// awaitLatest waits until the store has the last message that this process accepted for a service, but not for long: a
+// client finds in the list what it has just sent.
+func (a *API) awaitLatest(ctx context.Context, service string) {
+	latest, ok := a.latest.Load(service)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, latestTime)
+	defer cancel()
+	again := time.NewTicker(latestTime / 500)
+	defer again.Stop()
+	for {
+		if posted, err := a.options.Store.Posted(ctx, latest.(fanfare.EventRef)); err == nil && posted != nil || ctx.Err() != nil {
+			a.latest.CompareAndDelete(service, latest)
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-again.C:
+		}
+	}
 }
 
 // nextQuery returns the query of the next page. older_than comes first: clients take the first UUID of the link, and a

@@ -91,6 +91,7 @@ func (a *API) post(r *http.Request, c *caller, sms bool) (int, any, error) {
 			return 0, nil, err
 		}
 		id, sent = a.ids.Of(c.service.Name, ref), true
+		a.latest.Store(c.service.Name, ref)
 	}
 	return http.StatusCreated, a.accepted(c, s, id), nil
 }
