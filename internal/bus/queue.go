@@ -83,10 +83,15 @@ func (b *Bus) consumerConfig(subject string) jetstream.ConsumerConfig {
 // consumer creates a durable consumer if it is missing. On an embedded bus outside a cluster, this
 // process is the only client, so leases of an earlier run are void: it creates the consumer again from its floor,
 // and unfinished messages are delivered at once instead of after the lease. With the option Matches,
-// the same applies to EVENTS on a cluster.
+// the same applies to EVENTS on a cluster. It also creates the consumer of batches again if the stream has a batch that the
+// consumer takes for done: a loss of power undid the removal. The batch is then delivered once more, and removed.
 func (b *Bus) consumer(ctx context.Context, stream jetstream.Stream, config jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	if !b.alone && (!b.options.Matches || stream != b.events) {
 		return stream.CreateOrUpdateConsumer(ctx, config)
+	}
+	stored, err := b.storedBatches(ctx, stream, config.FilterSubject)
+	if err != nil {
+		return nil, err
 	}
 	old, err := stream.Consumer(ctx, config.Durable)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
@@ -97,7 +102,7 @@ func (b *Bus) consumer(ctx context.Context, stream jetstream.Stream, config jets
 		return nil, err
 	}
 	info := old.CachedInfo()
-	if info.NumAckPending == 0 {
+	if info.NumAckPending == 0 && stored <= info.NumPending {
 		config.DeliverPolicy, config.OptStartSeq = info.Config.DeliverPolicy, info.Config.OptStartSeq // the start position cannot be changed
 		return stream.CreateOrUpdateConsumer(ctx, config)
 	}
@@ -109,6 +114,18 @@ func (b *Bus) consumer(ctx context.Context, stream jetstream.Stream, config jets
 		config.OptStartSeq = info.AckFloor.Stream + 1
 	}
 	return stream.CreateConsumer(ctx, config)
+}
+
+// storedBatches counts the batches with a subject; it returns 0 for a stream of events, which keeps what is done.
+func (b *Bus) storedBatches(ctx context.Context, stream jetstream.Stream, subject string) (uint64, error) {
+	if stream != b.batches {
+		return 0, nil
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subject))
+	if err != nil {
+		return 0, err
+	}
+	return info.State.Subjects[subject], nil
 }
 
 // ErrClosed is returned by a queue whose bus was closed.

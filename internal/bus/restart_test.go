@@ -113,3 +113,44 @@ func TestAConsumerThatAKillLeftHalfMadeHoldsNothingBack(t *testing.T) {
 	_, q = restart(t, dir)
 	take(t, q, "two", "one")
 }
+
+// A loss of power can undo the removal of a batch, although the consumer has stored that the batch is done.
+func TestABatchWhoseRemovalWasUndoneIsDeliveredOnceMore(t *testing.T) {
+	dir, saved := t.TempDir(), t.TempDir()
+	b := open(t, Options{Dir: dir})
+	q := batchQueue(t, b)
+	publish(t, b, "one")
+	l := take(t, q, "one")
+	messages := filepath.Join(dir, "jetstream", "$G", "streams", batchesStream, "msgs")
+	copyOf := func(to, from string) {
+		t.Helper()
+		if err := os.RemoveAll(to); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copyOf(saved, messages)
+	if err := l.Done(); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, b, Backlog{})
+	name := consumerName(batchesSubject(7, fanfare.Bulk))
+	for floor := uint64(0); floor == 0; {
+		consumer, err := b.batches.Consumer(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		floor = consumer.CachedInfo().AckFloor.Stream
+	}
+	b.Close()
+	copyOf(messages, saved)
+
+	b = open(t, Options{Dir: dir})
+	q = batchQueue(t, b)
+	if err := take(t, q, "one").Done(); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, b, Backlog{})
+}
