@@ -354,7 +354,8 @@ type imapUser struct {
 	m       *mailWorld
 	random  *rand.Rand
 	boxes   map[string]*imapMailbox
-	pending *imapChange // whose answer was not read
+	next    map[string]uint64 // of the mailboxes, before a comparison that was interrupted
+	pending *imapChange       // whose answer was not read
 	sent    int
 }
 
@@ -366,7 +367,7 @@ type imapChange struct {
 }
 
 func newIMAPUser(m *mailWorld) *imapUser {
-	return &imapUser{m: m, random: m.random(20), boxes: map[string]*imapMailbox{"Work": newIMAPMailbox("Work"), "Done": newIMAPMailbox("Done")}}
+	return &imapUser{m: m, random: m.random(20), boxes: map[string]*imapMailbox{"Work": newIMAPMailbox("Work"), "Done": newIMAPMailbox("Done")}, next: map[string]uint64{}}
 }
 
 func (u *imapUser) broken(format string, args ...any) { u.m.broken("ann: "+format, args...) }
@@ -413,17 +414,18 @@ func (u *imapUser) check(ctx context.Context, l *life) error {
 // compare reads both mailboxes. They must be as they were before the pending change, or as they are after it.
 func (u *imapUser) compare(c *lineConn) error {
 	have := map[string]map[uint64]imapMessage{}
-	next := map[string]uint64{}
 	for name, b := range u.boxes {
-		next[name] = b.next
+		if _, interrupted := u.next[name]; !interrupted {
+			u.next[name] = b.next
+		}
 		messages, err := b.look(c, u.broken)
 		if err != nil {
 			return err
 		}
 		have[name] = messages
 	}
-	if before := u.differs(have, next, nil); before != "" {
-		if after := u.differs(have, next, u.pending); u.pending == nil || after != "" {
+	if before := u.differs(have, nil); before != "" {
+		if after := u.differs(have, u.pending); u.pending == nil || after != "" {
 			u.broken("before the pending change %+v: %s; after it: %s", u.pending, before, after)
 		}
 	}
@@ -431,11 +433,12 @@ func (u *imapUser) compare(c *lineConn) error {
 		b.messages = have[name]
 	}
 	u.pending = nil
+	clear(u.next)
 	return nil
 }
 
 // differs says how mailboxes differ from what they must be with a change.
-func (u *imapUser) differs(have map[string]map[uint64]imapMessage, next map[string]uint64, with *imapChange) string {
+func (u *imapUser) differs(have map[string]map[uint64]imapMessage, with *imapChange) string {
 	if with == nil {
 		with = &imapChange{}
 	}
@@ -456,7 +459,7 @@ func (u *imapUser) differs(have map[string]map[uint64]imapMessage, next map[stri
 				continue
 			}
 			at := slices.IndexFunc(added, func(a imapMessage) bool { return a.hash == m.hash && a.flags == m.flags })
-			if at < 0 || uid < next[name] {
+			if at < 0 || uid < u.next[name] {
 				return fmt.Sprintf("%s: UID %d, %q with flags %q, is not expected", name, uid, m.subject, m.flags)
 			}
 			added = slices.Delete(added, at, at+1)

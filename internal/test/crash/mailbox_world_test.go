@@ -53,9 +53,7 @@ func newMailWorld(of *testing.T, env ...string) *mailWorld {
 	env = append(env, "FANFARE_LMTP_LISTEN=127.0.0.1:0", "FANFARE_IMAP_LISTEN=127.0.0.1:0")
 	m := &mailWorld{world: &world{t: t, seed: seedOf(t), server: newServer(t, "fsync", pgtest.Chosen(t), env...)},
 		passwords: map[string]string{}, acknowledged: map[string]map[string]bool{}, done: map[string]int{}}
-	limited, cancel := context.WithTimeout(t.Context(), 30*patience)
-	t.Cleanup(cancel)
-	m.given, m.fail = context.WithCancelCause(limited)
+	m.limit()
 	l := m.server.start()
 	m.server.awaitReady(l)
 	if _, err := l.client.Apply(t.Context(), []byte(inboxDocument), false); err != nil {

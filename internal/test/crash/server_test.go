@@ -28,6 +28,7 @@ type server struct {
 	durability string
 	database   string // its URL; "": files in dir
 	env        []string
+	listenAt   string         // address of the API; another one for each life by default
 	losePower  func()         // between two lives; nil: only the process dies
 	fail       func(kind int) // makes the disk fail from now on; 0: no longer
 
@@ -62,7 +63,7 @@ const logged = 40
 
 func newServer(t *teller, durability, database string, env ...string) *server {
 	t.Helper()
-	s := &server{t: t, dir: filepath.Join(t.TempDir(), "data"), durability: durability, database: database, env: env, changed: make(chan struct{})}
+	s := &server{t: t, dir: filepath.Join(t.TempDir(), "data"), durability: durability, database: database, env: env, listenAt: "127.0.0.1:0", changed: make(chan struct{})}
 	if cutPower != nil {
 		cutPower(s)
 	}
@@ -88,7 +89,7 @@ func (s *server) start(env ...string) *life {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	cmd := exec.CommandContext(s.t.Context(), path, "serve", "--data-dir", s.dir, "--listen", "127.0.0.1:0",
+	cmd := exec.CommandContext(s.t.Context(), path, "serve", "--data-dir", s.dir, "--listen", s.listenAt,
 		"--durability", s.durability, "--log-format", "json")
 	cmd.Env = slices.Concat(os.Environ(), []string{"FANFARE_DB=" + s.database}, s.env, env)
 	stderr, err := cmd.StderrPipe()

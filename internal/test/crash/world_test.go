@@ -71,9 +71,7 @@ func configured(t *teller, durability, database, document string, inject sink.In
 func (w *world) begin(document string, inject sink.Inject) {
 	t := w.t
 	t.Helper()
-	limited, cancel := context.WithTimeout(t.Context(), 30*patience)
-	t.Cleanup(cancel)
-	w.given, w.fail = context.WithCancelCause(limited)
+	w.limit()
 	inject.Seed = w.seed
 	w.sink = startSink(t, inject)
 	l := w.server.start()
@@ -81,6 +79,13 @@ func (w *world) begin(document string, inject sink.Inject) {
 	if _, err := l.client.Apply(t.Context(), fmt.Appendf(nil, document, w.sink.address, connections), false); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// limit bounds the time of a test.
+func (w *world) limit() {
+	limited, cancel := context.WithTimeout(w.t.Context(), 30*patience)
+	w.t.Cleanup(cancel)
+	w.given, w.fail = context.WithCancelCause(limited)
 }
 
 func (w *world) random(stream int) *rand.Rand { return rand.New(rand.NewPCG(w.seed, uint64(stream))) }
