@@ -5,6 +5,7 @@ package mount
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,13 @@ import (
 func TestMain(m *testing.M) {
 	if code, isChild := RunChild(); isChild {
 		os.Exit(code)
+	}
+	if dir := os.Getenv(plainVariable); dir != "" {
+		if err := runPlainNATS(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
 	}
 	os.Exit(m.Run())
 }
