@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -165,6 +166,16 @@ func TestDurableSessionsKeepWhatWasAcknowledgedWhenTheServerDies(t *testing.T) {
 	random := w.random(1)
 	kills := setting(t, "CRASH_SESSION_KILLS", 8)
 	for range kills {
+		before := make([]uint64, len(doublers))
+		for i, d := range doublers {
+			before[i], _ = d.known()
+		}
+		w.until("the clients have connected again and sent requests", func() bool {
+			return !slices.ContainsFunc(doublers, func(d *doubler) bool {
+				requests, _ := d.known()
+				return requests == before[slices.Index(doublers, d)]
+			})
+		})
 		w.killSoon(random, func() {})
 		w.server.start()
 		for _, d := range doublers {

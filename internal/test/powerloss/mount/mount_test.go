@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	if dir := os.Getenv(plainVariable); dir != "" {
-		if err := runPlainNATS(dir); err != nil {
+		if err := runPlainNATS(dir, os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,13 +41,13 @@ func plainNATS(dir string) (*server.Server, jetstream.JetStream, error) {
 }
 
 // runPlainNATS carries out a step for each line that it reads, and writes a line when the server has acknowledged it. It ends when it is killed.
-func runPlainNATS(dir string) error {
+func runPlainNATS(dir string, in io.Reader, out io.Writer) error {
 	ctx := context.Background()
 	_, js, err := plainNATS(dir)
 	if err != nil {
 		return err
 	}
-	lines := bufio.NewScanner(os.Stdin)
+	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		switch step := lines.Text(); step {
 		case "stream":
@@ -59,10 +60,12 @@ func runPlainNATS(dir string) error {
 		default:
 			_, err = js.Publish(ctx, "s", []byte(step))
 		}
+		if err == nil {
+			_, err = fmt.Fprintln(out, "acknowledged")
+		}
 		if err != nil {
 			return err
 		}
-		fmt.Println("acknowledged")
 	}
 	return lines.Err()
 }
