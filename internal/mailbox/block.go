@@ -8,6 +8,7 @@ import (
 
 	"github.com/klauspost/compress/s2"
 
+	"fanfare.dev/fanfare/internal/checksum"
 	"fanfare.dev/fanfare/internal/mailbox/delta"
 )
 
@@ -42,7 +43,7 @@ func encodeBlock(members []blockMember) []byte {
 	for i := range members {
 		b = append(b, members[i].delta...)
 	}
-	return append([]byte{blockFormat}, s2.Encode(nil, b)...)
+	return checksum.Add(0, append([]byte{blockFormat}, s2.Encode(nil, b)...))
 }
 
 var errBlock = errors.New("a block of messages is damaged")
@@ -96,7 +97,8 @@ func decodeBlock(data []byte) ([]blockMember, error) {
 
 // decompressBlock returns the compressed part of a block, in buffer if it is large enough.
 func decompressBlock(buffer, data []byte) ([]byte, error) {
-	if len(data) == 0 || data[0] != blockFormat {
+	data, valid := checksum.Verify(0, data)
+	if !valid || len(data) == 0 || data[0] != blockFormat {
 		return nil, errBlock
 	}
 	if n, err := s2.DecodedLen(data[1:]); err != nil || n > maxBlockBytes {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/checksum"
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/mail/mimetree"
 	"fanfare.dev/fanfare/internal/mailbox/delta"
@@ -397,9 +398,12 @@ func (u *unit) mergeBlock(a *account, b blockRow, budget *int) error {
 
 // expand stores the message that a delta in a block stands for, as a content with the same base.
 func (u *unit) expand(d []byte, base ContentID) (*newContent, error) {
-	var bytes []byte
-	if err := u.session.Each("content_data", func(r store.Row) error { bytes = r.Bytes(0); return nil }, int64(base)); err != nil {
+	var bytes, hash []byte
+	if err := u.session.Each("content_data", func(r store.Row) error { bytes, hash = r.Bytes(0), r.Bytes(1); return nil }, int64(base)); err != nil {
 		return nil, err
+	}
+	if !sameHash(bytes, hash) {
+		return nil, checksum.Damaged("the common part of the inbox messages of a broadcast")
 	}
 	message, err := delta.Expand(nil, bytes, d)
 	if err != nil {

@@ -1,13 +1,16 @@
 package mailbox
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"fanfare.dev/fanfare/internal/checksum"
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/mail/mimetree"
 	"fanfare.dev/fanfare/internal/mailbox/delta"
@@ -110,7 +113,7 @@ func (u *unit) addUses(uses map[ContentID]int64) error {
 
 // Content returns the bytes of a message, which never change. It fails with ErrNoMessage.
 func (s *Store) Content(ctx context.Context, id AccountID, email EmailID) ([]byte, error) {
-	return s.content(ctx, "content_of_email", int64(id), int64(email))
+	return s.content(ctx, fmt.Sprintf("the message %d of the account %d", email, id), "content_of_email", int64(id), int64(email))
 }
 
 // Structure returns the MIME structure of a message. It fails with ErrNoMessage.
@@ -124,16 +127,26 @@ func (s *Store) Structure(ctx context.Context, id AccountID, email EmailID) (*mi
 
 // Uploaded returns the bytes of an upload of the account. It fails with ErrNoMessage.
 func (s *Store) Uploaded(ctx context.Context, id AccountID, content ContentID) ([]byte, error) {
-	return s.content(ctx, "upload_data", int64(id), int64(content))
+	return s.content(ctx, fmt.Sprintf("the upload %d of the account %d", content, id), "upload_data", int64(id), int64(content))
 }
 
-// content reads stored bytes. If they are a delta, it also reads the base.
-func (s *Store) content(ctx context.Context, statement string, args ...any) (data []byte, err error) {
+// sameHash reports whether the SHA-256 of bytes is a stored one.
+func sameHash(data, hash []byte) bool {
+	sum := sha256.Sum256(data)
+	return bytes.Equal(sum[:], hash)
+}
+
+// content reads stored bytes. If they are a delta, it also reads the base. It fails with a DamagedError if they are not those that were stored.
+func (s *Store) content(ctx context.Context, subject, statement string, args ...any) (data []byte, err error) {
 	found := false
+	var hash []byte
 	err = s.part.Snapshot(ctx, func(session store.Session) error {
 		var base int64
 		found = false
-		err := session.Each(statement, func(r store.Row) error { found, data, base = true, r.Bytes(0), r.Int64(1); return nil }, args...)
+		err := session.Each(statement, func(r store.Row) error {
+			found, data, base, hash = true, r.Bytes(0), r.Int64(1), r.Bytes(2)
+			return nil
+		}, args...)
 		if err != nil || base == 0 {
 			return err
 		}
@@ -142,8 +155,11 @@ func (s *Store) content(ctx context.Context, statement string, args ...any) (dat
 			return err
 		}, base)
 	})
-	if err == nil && !found {
-		err = noMessage()
+	switch {
+	case err == nil && !found:
+		return nil, noMessage()
+	case err == nil && !sameHash(data, hash):
+		return nil, checksum.Damaged(subject)
 	}
 	return data, err
 }

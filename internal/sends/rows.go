@@ -10,6 +10,7 @@ import (
 	"github.com/klauspost/compress/s2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/checksum"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/store/control"
 )
@@ -59,12 +60,16 @@ func pack[T any](list []T) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return s2.EncodeBetter(nil, text.Bytes()), nil
+	return checksum.Add(0, s2.EncodeBetter(nil, text.Bytes())), nil
 }
 
 // unpack decodes the result of pack.
 func unpack[T any](blob []byte) (list []T, err error) {
-	text, err := s2.Decode(nil, blob)
+	packed, valid := checksum.Verify(0, blob)
+	if !valid {
+		return nil, checksum.Damaged("a part of the rows of the send")
+	}
+	text, err := s2.Decode(nil, packed)
 	if err != nil {
 		return nil, fmt.Errorf("stored rows are damaged: %w", err)
 	}

@@ -76,7 +76,7 @@ func (p *Parking) RetryParked(ctx context.Context, id string) error {
 	case fanfare.ParkedEvents:
 		events, err := eventgroup.Decode(payload, 0)
 		if err != nil || len(events) == 0 {
-			return fmt.Errorf("parked events %s: %w", id, err)
+			return &fanfare.Error{Code: fanfare.Conflict, Message: "the parked events " + id + " are damaged and cannot be retried", Hint: "publish the events again, then drop them with `fanfare parked drop " + id + "`"}
 		}
 		if _, err := p.options.Bus.AppendEvents(ctx, events[0].Lane, payload); err != nil {
 			return err
@@ -124,6 +124,9 @@ func (p *Parking) find(ctx context.Context, id string) (kind string, payload []b
 		}
 		for i := range parked {
 			if parked[i].ID == id {
+				if payloads[i] == nil {
+					payloads[i] = []byte{} // it is damaged: neither a batch nor a group
+				}
 				return parked[i].Kind, payloads[i], nil
 			}
 		}

@@ -4,10 +4,11 @@ import (
 	"context"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/checksum"
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// File returns the bytes of a template file, or nil if it is not stored.
+// File returns the bytes of a template file, or nil if it is not stored. It fails with a DamagedError if they have changed.
 func (s *Store) File(ctx context.Context, sum fanfare.Sum) (content []byte, err error) {
 	err = s.part.Read(ctx, func(from store.Session) error {
 		content = nil
@@ -16,5 +17,8 @@ func (s *Store) File(ctx context.Context, sum fanfare.Sum) (content []byte, err 
 			return nil
 		}, sum[:])
 	})
+	if err == nil && content != nil && fanfare.SumOf(content) != sum {
+		return nil, checksum.Damaged("the template file " + sum.String())
+	}
 	return content, err
 }

@@ -2,7 +2,6 @@ package deliveries
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -69,7 +68,7 @@ type keptItem struct {
 }
 
 func (k *itemKeeper) keep(item fanfare.RunItem) error {
-	posted, err := json.Marshal(item.Posted)
+	posted, err := encodePosted(item.Posted)
 	if err != nil {
 		return err
 	}
@@ -122,7 +121,7 @@ func (s *Store) Items(ctx context.Context, run fanfare.EventRef, numbers []uint3
 		found := 0
 		err := in.EachOf("item", len(numbers), func(i int) []any { return []any{int64(run.Seq), int64(numbers[i])} }, func(i int, r store.Row) error {
 			found++
-			return visitItem(r, numbers[i], visit)
+			return visitItem(run, r, numbers[i], visit)
 		})
 		if err == nil && found < len(numbers) {
 			err = &fanfare.Error{Code: fanfare.NotFound, Message: "some events of the digest " + run.String() + " are no longer stored"}
@@ -131,11 +130,10 @@ func (s *Store) Items(ctx context.Context, run fanfare.EventRef, numbers []uint3
 	})
 }
 
-func visitItem(r store.Row, number uint32, visit func(fanfare.RunItem) error) error {
-	posted := &fanfare.AcceptedEvent{}
-	if err := json.Unmarshal(r.Bytes(1), posted); err != nil {
+func visitItem(run fanfare.EventRef, r store.Row, number uint32, visit func(fanfare.RunItem) error) error {
+	posted, err := decodeItem(run, number, fanfare.EventSeq(r.Int64(0)), r.Bytes(1))
+	if err != nil {
 		return err
 	}
-	posted.Seq = fanfare.EventSeq(r.Int64(0))
 	return visit(fanfare.RunItem{Number: number, Posted: posted})
 }

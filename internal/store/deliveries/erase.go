@@ -2,9 +2,9 @@ package deliveries
 
 import (
 	"context"
-	"encoding/json"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/checksum"
 	"fanfare.dev/fanfare/internal/store"
 )
 
@@ -23,7 +23,7 @@ func (s *Store) EraseAttempts(ctx context.Context, of fanfare.Day, refs []fanfar
 
 // ReplacePosted replaces the stored form of an accepted event.
 func (s *Store) ReplacePosted(ctx context.Context, posted *fanfare.AcceptedEvent) error {
-	text, err := json.Marshal(posted)
+	text, err := encodePosted(posted)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,19 @@ func (s *Store) ReplaceParked(ctx context.Context, id string, payload []byte) er
 	if err != nil {
 		return err
 	}
-	return s.erase(ctx, of, func(in store.Session) error { return in.Run("parked_replace", row, payload) })
+	return s.erase(ctx, of, func(in store.Session) error {
+		seq := int64(0)
+		err := in.Each("parked", func(r store.Row) error {
+			if r.Int64(0) == row {
+				seq = r.Int64(2)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return in.Run("parked_replace", row, checksum.Add(seq, payload))
+	})
 }
 
 func (s *Store) erase(ctx context.Context, of fanfare.Day, fn func(store.Session) error) error {

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/checksum"
 	"fanfare.dev/fanfare/internal/store"
 )
 
@@ -50,7 +51,7 @@ func (s *Store) KeepFiles(ctx context.Context, of fanfare.Day, contents ...[]byt
 	})
 }
 
-// File returns the bytes of a file of a message that was received on a day, or NotFound.
+// File returns the bytes of a file of a message that was received on a day, or NotFound, or a DamagedError.
 func (s *Store) File(ctx context.Context, of fanfare.Day, sum fanfare.Sum) ([]byte, error) {
 	var content []byte
 	found := false
@@ -67,7 +68,10 @@ func (s *Store) File(ctx context.Context, of fanfare.Day, sum fanfare.Sum) ([]by
 	if found {
 		err = crypt(sum, content)
 	}
-	if err == nil && (!found || fanfare.SumOf(content) != sum) {
+	if err == nil && found && fanfare.SumOf(content) != sum {
+		return nil, checksum.Damaged("the file " + sum.String() + " of a message of the day " + of.String())
+	}
+	if err == nil && !found {
 		err = &fanfare.Error{Code: fanfare.NotFound, Message: "the file of the message is no longer stored"}
 	}
 	return content, err

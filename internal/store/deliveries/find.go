@@ -2,7 +2,6 @@ package deliveries
 
 import (
 	"context"
-	"encoding/json"
 	"math"
 	"slices"
 
@@ -54,7 +53,7 @@ func (s *Store) lookUp(ctx context.Context, of fanfare.Day, kind int64, key uint
 	return s.search(ctx, of, kind, key, func(in store.Session, candidates []fanfare.EventSeq, position int64) (found []fanfare.EventSeq, err error) {
 		add := func(seq fanfare.EventSeq, posted []byte) {
 			var p indexed
-			if json.Unmarshal(posted, &p) == nil && is(&p) {
+			if decodePosted(fanfare.EventRef{Day: of, Seq: seq}, posted, &p) == nil && is(&p) {
 				found = append(found, seq)
 			}
 		}
@@ -101,7 +100,7 @@ func (s *Store) LatestNotify(ctx context.Context, of fanfare.Day, service string
 		return in.Each("broadcasts_behind", func(r store.Row) error {
 			var p indexed
 			seq := fanfare.EventSeq(r.Int64(1))
-			if seq < before && json.Unmarshal(r.Bytes(3), &p) == nil && p.Service == service && slices.Contains(labels, p.notifyLabel()) {
+			if seq < before && decodePosted(fanfare.EventRef{Day: of, Seq: seq}, r.Bytes(3), &p) == nil && p.Service == service && slices.Contains(labels, p.notifyLabel()) {
 				found = append(found, seq)
 			}
 			return nil

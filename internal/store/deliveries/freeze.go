@@ -2,7 +2,6 @@ package deliveries
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -74,13 +73,13 @@ type encoded struct {
 func encode(events []*fanfare.MatchResult) (posted [][]byte, manifests [][]encoded, err error) {
 	posted, manifests = make([][]byte, len(events)), make([][]encoded, len(events))
 	for i, event := range events {
-		if posted[i], err = json.Marshal(event.Posted); err != nil {
+		if posted[i], err = encodePosted(event.Posted); err != nil {
 			return nil, nil, err
 		}
 		manifests[i] = make([]encoded, len(event.Manifests))
 		for j := range event.Manifests {
 			m := &event.Manifests[j]
-			blob, err := m.AppendBinary(nil)
+			blob, err := encodeManifest(m)
 			if err != nil {
 				return nil, nil, err
 			}

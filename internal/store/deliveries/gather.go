@@ -45,7 +45,7 @@ func putGathered(in store.Session, rows []*fanfare.Gathered) error {
 	var failed error
 	err := in.Insert("gathered_put", len(rows), func(i int, to store.Values) {
 		g := rows[i]
-		blob, err := g.Manifest.AppendBinary(nil)
+		blob, err := encodeManifest(&g.Manifest)
 		if err != nil {
 			failed = err
 		}
@@ -113,7 +113,7 @@ func (s *Store) EndAwait(ctx context.Context, of fanfare.Day, w Waiting) error {
 func (s *Store) Gathered(ctx context.Context, of fanfare.Day, slot uint16, due time.Time, visit func(*fanfare.Manifest) error) error {
 	return s.read(ctx, of, func(in store.Session) error {
 		return in.Each("gathered", func(r store.Row) error {
-			m, err := manifestAt(r)
+			m, err := manifestAt(of, r)
 			if err != nil {
 				return err
 			}

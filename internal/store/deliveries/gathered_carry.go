@@ -37,7 +37,7 @@ func (s *Store) Carry(ctx context.Context, of fanfare.Day, from Waiting, by Carr
 		err = s.write(ctx, of, func(in store.Session) error {
 			waiting = nil
 			for _, id := range some {
-				runs, err := carry(in, from, id, by)
+				runs, err := carry(in, of, from, id, by)
 				if err != nil {
 					return err
 				}
@@ -52,8 +52,8 @@ func (s *Store) Carry(ctx context.Context, of fanfare.Day, from Waiting, by Carr
 }
 
 // carry splits one manifest.
-func carry(in store.Session, from Waiting, id fanfare.ManifestID, by Carrier) (to []Waiting, err error) {
-	is, err := gatheredOne(in, from, id)
+func carry(in store.Session, of fanfare.Day, from Waiting, id fanfare.ManifestID, by Carrier) (to []Waiting, err error) {
+	is, err := gatheredOne(in, of, from, id)
 	if err != nil || is == nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func carry(in store.Session, from Waiting, id fanfare.ManifestID, by Carrier) (t
 	}
 	for i := range goes {
 		w := Waiting{Slot: goes[i].Slot, Due: goes[i].Due, Service: from.Service}
-		there, err := gatheredOne(in, w, id)
+		there, err := gatheredOne(in, of, w, id)
 		if err != nil {
 			return nil, err
 		}
@@ -78,9 +78,9 @@ func carry(in store.Session, from Waiting, id fanfare.ManifestID, by Carrier) (t
 	return to, putGathered(in, rows)
 }
 
-func gatheredOne(in store.Session, w Waiting, id fanfare.ManifestID) (m *fanfare.Manifest, err error) {
+func gatheredOne(in store.Session, of fanfare.Day, w Waiting, id fanfare.ManifestID) (m *fanfare.Manifest, err error) {
 	err = in.Each("gathered_one", func(r store.Row) error {
-		one, err := manifestAt(r)
+		one, err := manifestAt(of, r)
 		m = &one
 		return err
 	}, append(w.key(), int64(id))...)

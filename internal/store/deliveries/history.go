@@ -79,7 +79,7 @@ func textKey(service, text string) uint64 {
 func (s *Store) History(ctx context.Context, of fanfare.Day, subscriber fanfare.RowID) ([]fanfare.EventSeq, error) {
 	return s.search(ctx, of, historySubscribers, uint64(subscriber), func(in store.Session, found []fanfare.EventSeq, position int64) ([]fanfare.EventSeq, error) {
 		err := in.Each("manifests_behind", func(r store.Row) error {
-			m, err := manifestAt(r)
+			m, err := manifestAt(of, r)
 			if err == nil && len(m.PositionsOf(subscriber)) > 0 {
 				found = append(found, m.ID.Event())
 			}

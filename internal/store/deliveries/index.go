@@ -2,9 +2,9 @@ package deliveries
 
 import (
 	"context"
-	"encoding/json"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/checksum"
 	"fanfare.dev/fanfare/internal/store"
 )
 
@@ -28,7 +28,7 @@ func (s *Store) IndexHistory(ctx context.Context, of fanfare.Day) (int, error) {
 		position, err := historyPosition(in)
 		found = unsorted{position: position}
 		for more := err == nil; more && err == nil; {
-			more, err = found.read(in)
+			more, err = found.read(in, of)
 		}
 		return err
 	})
@@ -64,11 +64,12 @@ type unsorted struct {
 type behind struct {
 	position, messages int64
 	seq                fanfare.EventSeq
+	damaged            bool
 	indexed
 }
 
 // read adds some events; false if there are no more, or no capacity for them.
-func (u *unsorted) read(in store.Session) (more bool, err error) {
+func (u *unsorted) read(in store.Session, of fanfare.Day) (more bool, err error) {
 	capacity := runPairs - int64(len(u.pairs[historySubscribers]))
 	if capacity <= 0 || u.events >= runEvents {
 		return false, nil
@@ -76,9 +77,12 @@ func (u *unsorted) read(in store.Session) (more bool, err error) {
 	var next []behind
 	err = in.Each("broadcasts_behind", func(r store.Row) error {
 		e := behind{position: r.Int64(0), seq: fanfare.EventSeq(r.Int64(1)), messages: r.Int64(2)}
-		err := json.Unmarshal(r.Bytes(3), &e.indexed)
+		// A damaged event has no id to be found by. Others must be found nevertheless.
+		if err := decodePosted(fanfare.EventRef{Day: of, Seq: e.seq}, r.Bytes(3), &e.indexed); err != nil {
+			e.damaged = true
+		}
 		next = append(next, e)
-		return err
+		return nil
 	}, u.position, int64(min(eventsAtOnce, runEvents-u.events)))
 	next = next[:fitting(next, capacity)]
 	if err != nil || len(next) == 0 {
@@ -88,7 +92,10 @@ func (u *unsorted) read(in store.Session) (more bool, err error) {
 		u.add(&next[i])
 	}
 	err = in.EachOf("manifests_of_event", len(next), func(i int) []any { return eventManifests(next[i].seq) }, func(i int, r store.Row) error {
-		m, err := manifestAt(r)
+		m, err := manifestAt(of, r)
+		if checksum.IsDamaged(err) {
+			return nil
+		}
 		for j := range m.Sections {
 			for _, subscriber := range m.Sections[j].Members.Subscribers() {
 				u.pairs[historySubscribers] = append(u.pairs[historySubscribers], pair{uint64(subscriber), next[i].seq})
@@ -112,6 +119,9 @@ func fitting(events []behind, capacity int64) (n int) {
 func (u *unsorted) add(e *behind) {
 	u.events++
 	u.position = e.position
+	if e.damaged {
+		return
+	}
 	u.pairs[historyEventIDs] = append(u.pairs[historyEventIDs], pair{textKey(e.Service, e.Event.ID), e.seq})
 	if reference := e.Direct.Reference; reference != "" {
 		u.pairs[historyReferences] = append(u.pairs[historyReferences], pair{textKey(e.Service, reference), e.seq})

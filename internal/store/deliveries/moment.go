@@ -2,7 +2,6 @@ package deliveries
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"fanfare.dev/fanfare"
@@ -34,24 +33,27 @@ func (s *Store) once(ctx context.Context, of fanfare.Day, fn func(*Moment) error
 	return s.read(ctx, of, func(in store.Session) error { return fn(&Moment{of, in}) })
 }
 
-// Manifests reads manifests. It returns NotFound if an id does not exist.
+// Manifests reads manifests. It returns NotFound if an id does not exist, and a DamagedError for a manifest that is damaged.
 func (m *Moment) Manifests(ids []fanfare.ManifestID, visit func(*fanfare.Manifest)) error {
 	return eachOf(m.in, "manifest", ids, func(id fanfare.ManifestID, r store.Row) error {
-		manifest := &fanfare.Manifest{ID: id}
-		err := manifest.UnmarshalBinary(r.Bytes(0))
-		visit(manifest)
+		manifest, err := decodeManifest(m.day, id, r.Bytes(0))
+		if err == nil {
+			visit(&manifest)
+		}
 		return err
 	}, func(id fanfare.ManifestID) error {
 		return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("manifest %x was not found on day %s", uint64(id), m.day)}
 	})
 }
 
-// Posted reads events as they were accepted. It returns NotFound if a sequence number does not exist.
+// Posted reads events as they were accepted. It returns NotFound if a sequence number does not exist, and a DamagedError for an event that is damaged.
 func (m *Moment) Posted(seqs []fanfare.EventSeq, visit func(*fanfare.AcceptedEvent)) error {
 	return eachOf(m.in, "posted", seqs, func(seq fanfare.EventSeq, r store.Row) error {
 		posted := &fanfare.AcceptedEvent{Seq: seq}
-		err := json.Unmarshal(r.Bytes(0), posted)
-		visit(posted)
+		err := decodePosted(fanfare.EventRef{Day: m.day, Seq: seq}, r.Bytes(0), posted)
+		if err == nil {
+			visit(posted)
+		}
 		return err
 	}, func(seq fanfare.EventSeq) error { return unknownEvent(fanfare.EventRef{Day: m.day, Seq: seq}) })
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/checksum"
 	"fanfare.dev/fanfare/internal/store"
 )
 
@@ -19,12 +20,12 @@ func (s *Store) Park(ctx context.Context, of fanfare.Day, seq fanfare.EventSeq, 
 			to.Int64(int64(p.Failures))
 			to.Int64(int64(p.Members))
 			to.Int64(p.At.UnixNano())
-			to.Bytes(payload)
+			to.Bytes(checksum.Add(int64(seq), payload))
 		})
 	})
 }
 
-// Parked reads all parked work of a day with its payloads.
+// Parked reads all parked work of a day with its payloads. A damaged payload is nil, and the reason says so.
 func (s *Store) Parked(ctx context.Context, of fanfare.Day) (parked []fanfare.Parked, payloads [][]byte, err error) {
 	err = s.read(ctx, of, func(in store.Session) error {
 		parked, payloads = nil, nil
@@ -38,7 +39,13 @@ func (s *Store) Parked(ctx context.Context, of fanfare.Day) (parked []fanfare.Pa
 				Members:  int(r.Int64(5)),
 				At:       timeAt(r.Int64(6)).Truncate(time.Millisecond),
 			})
-			payloads = append(payloads, r.Bytes(7))
+			payload, valid := checksum.Verify(r.Int64(2), r.Bytes(7))
+			if !valid {
+				payload = nil
+				last := &parked[len(parked)-1]
+				last.Reason += "; " + checksum.Damaged("this parked work").Error()
+			}
+			payloads = append(payloads, payload)
 			return nil
 		})
 	})

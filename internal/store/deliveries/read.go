@@ -10,7 +10,8 @@ import (
 )
 
 // Broadcast reads an event and the progress of its broadcast. The counts are empty until the
-// broadcast is completed, because the recorder has them in memory.
+// broadcast is completed, because the recorder has them in memory. A damaged event has no data,
+// and the damage as its reason.
 func (s *Store) Broadcast(ctx context.Context, ref fanfare.EventRef) (broadcast *fanfare.Broadcast, err error) {
 	err = s.read(ctx, ref.Day, func(in store.Session) error {
 		return in.Each("broadcast", func(r store.Row) error {
@@ -59,11 +60,10 @@ func unknownEvent(ref fanfare.EventRef) error {
 
 func broadcastAt(r store.Row, of fanfare.Day) (broadcast *fanfare.Broadcast, err error) {
 	var posted fanfare.AcceptedEvent
-	if err := json.Unmarshal(r.Bytes(1), &posted); err != nil {
-		return nil, err
-	}
+	ref := fanfare.EventRef{Day: of, Seq: fanfare.EventSeq(r.Int64(0))}
+	damage := decodePosted(ref, r.Bytes(1), &posted)
 	b := &fanfare.Broadcast{
-		Event:    fanfare.EventRef{Day: of, Seq: fanfare.EventSeq(r.Int64(0))}.String(),
+		Event:    ref.String(),
 		State:    "running",
 		Matched:  r.Int64(2),
 		Messages: r.Int64(3),
@@ -73,7 +73,11 @@ func broadcastAt(r store.Row, of fanfare.Day) (broadcast *fanfare.Broadcast, err
 			Frozen:  timeAt(r.Int64(6)),
 		},
 	}
-	b.Describe(&posted)
+	if damage == nil {
+		b.Describe(&posted)
+	} else { // the rest of the row is valid, so that an operator can see and cancel it
+		b.Service, b.Topic, b.Kind, b.Stages.Received = r.Text(17), r.Text(18), fanfare.KindEvent, b.Stages.Kept
+	}
 	switch {
 	case !r.IsNull(7):
 		b.State = "completed"
@@ -98,6 +102,9 @@ func broadcastAt(r store.Row, of fanfare.Day) (broadcast *fanfare.Broadcast, err
 	}
 	if !r.IsNull(11) && (b.State != "completed" || r.Text(11) == "cancelled") {
 		b.State, b.Reason = r.Text(11), r.Text(12)
+	}
+	if damage != nil && b.Reason == "" {
+		b.Reason = damage.Error()
 	}
 	return b, nil
 }
@@ -145,7 +152,7 @@ func (s *Store) Manifests(ctx context.Context, ref fanfare.EventRef) (manifests 
 	err = s.read(ctx, ref.Day, func(in store.Session) error {
 		manifests = nil
 		return in.EachOf("manifests_of_event", 1, func(int) []any { return eventManifests(ref.Seq) }, func(_ int, r store.Row) error {
-			m, err := manifestAt(r)
+			m, err := manifestAt(ref.Day, r)
 			manifests = append(manifests, m)
 			return err
 		})
@@ -160,7 +167,7 @@ func (s *Store) Manifests(ctx context.Context, ref fanfare.EventRef) (manifests 
 func (s *Store) ManifestOf(ctx context.Context, ref fanfare.EventRef, partition int) (manifest *fanfare.Manifest, err error) {
 	err = s.read(ctx, ref.Day, func(in store.Session) error {
 		return in.Each("manifest_of_partition", func(r store.Row) error {
-			m, err := manifestAt(r)
+			m, err := manifestAt(ref.Day, r)
 			manifest = &m
 			return err
 		}, int64(fanfare.NewManifestID(ref.Seq, 0)), int64(fanfare.NewManifestID(ref.Seq, partition)))

@@ -46,7 +46,7 @@ func advance(in store.Session, fresh []*fanfare.MatchResult) error {
 }
 
 // States visits the last events of the keys that advanced on a day and were not
-// carried over since.
+// carried over since. The data of a damaged event is null.
 func (s *Store) States(ctx context.Context, of fanfare.Day, visit func(*fanfare.Last) error) error {
 	return s.read(ctx, of, func(in store.Session) error {
 		return in.Each("advances", func(r store.Row) error { return visitLast(of, r, visit) })
@@ -70,12 +70,15 @@ func (s *Store) StatesOf(ctx context.Context, of fanfare.Day, keys []fanfare.Key
 
 func visitLast(of fanfare.Day, r store.Row, visit func(*fanfare.Last) error) error {
 	var posted fanfare.AcceptedEvent
-	if err := json.Unmarshal(r.Bytes(4), &posted); err != nil {
-		return err
+	ref := fanfare.EventRef{Day: of, Seq: fanfare.EventSeq(r.Int64(3))}
+	if err := decodePosted(ref, r.Bytes(4), &posted); err != nil {
+		// The previous value of the key is unknown: with null, no condition is true for a change from it. An older value could
+		// make one true.
+		posted = fanfare.AcceptedEvent{ReceivedAt: of.Time(), Event: fanfare.Event{Data: json.RawMessage("null")}}
 	}
 	return visit(&fanfare.Last{
 		Of:    fanfare.KeyRef{Topic: uint32(r.Int64(0)), Key: r.Text(1), Series: uint32(r.Int64(2))},
-		Event: fanfare.EventRef{Day: of, Seq: fanfare.EventSeq(r.Int64(3))}, At: posted.ReceivedAt, Data: posted.Event.Data,
+		Event: ref, At: posted.ReceivedAt, Data: posted.Event.Data,
 	})
 }
 

@@ -29,10 +29,9 @@ func eventManifests(seq fanfare.EventSeq) []any {
 	return []any{int64(fanfare.NewManifestID(seq, 0)), int64(fanfare.NewManifestID(seq+1, 0))}
 }
 
-func manifestAt(r store.Row) (fanfare.Manifest, error) {
-	m := fanfare.Manifest{ID: fanfare.ManifestID(r.Int64(0))}
-	err := m.UnmarshalBinary(r.Bytes(1))
-	return m, err
+// manifestAt reads the manifest of a row of a day. It fails with a DamagedError.
+func manifestAt(of fanfare.Day, r store.Row) (fanfare.Manifest, error) {
+	return decodeManifest(of, fanfare.ManifestID(r.Int64(0)), r.Bytes(1))
 }
 
 // appendPositions appends ascending positions, each as its difference to the one

@@ -83,7 +83,7 @@ SELECT coalesce(max(seq), 0) FROM broadcasts_yyyymmdd
 
 -- name: broadcast
 SELECT b.seq, b.posted, b.matched, b.messages, b.kept_at, b.matched_at, b.frozen_at,
-       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason, h.value, a.value, r.value, c.reasons
+       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason, h.value, a.value, r.value, c.reasons, b.service, b.topic
 FROM broadcasts_yyyymmdd b LEFT JOIN completions_yyyymmdd c ON c.seq = b.seq
 LEFT JOIN switches s ON s.day = 'yyyymmdd' AND s.seq = b.seq AND s.channel = 0
 LEFT JOIN controls h ON h.day = 'yyyymmdd' AND h.seq = b.seq AND h.name = 'hold'
@@ -93,7 +93,7 @@ WHERE b.seq = $1
 
 -- name: broadcasts
 SELECT b.seq, b.posted, b.matched, b.messages, b.kept_at, b.matched_at, b.frozen_at,
-       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason, h.value, a.value, r.value, c.reasons
+       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason, h.value, a.value, r.value, c.reasons, b.service, b.topic
 FROM broadcasts_yyyymmdd b LEFT JOIN completions_yyyymmdd c ON c.seq = b.seq
 LEFT JOIN switches s ON s.day = 'yyyymmdd' AND s.seq = b.seq AND s.channel = 0
 LEFT JOIN controls h ON h.day = 'yyyymmdd' AND h.seq = b.seq AND h.name = 'hold'

@@ -159,7 +159,7 @@ UPDATE contents SET uses = uses - $1, unused = CASE WHEN uses - $2 > 0 THEN 0 EL
 INSERT INTO content_data (content, data) VALUES ($1, $2)
 
 -- name: content_of_email
-SELECT d.data, c.base FROM messages m JOIN content_data d ON d.content = m.content JOIN contents c ON c.content = m.content WHERE m.account = $1 AND m.email = $2
+SELECT d.data, c.base, c.hash FROM messages m JOIN content_data d ON d.content = m.content JOIN contents c ON c.content = m.content WHERE m.account = $1 AND m.email = $2
 
 -- name: structure_of_email
 SELECT c.structure FROM messages m JOIN contents c ON c.content = m.content WHERE m.account = $1 AND m.email = $2
@@ -184,7 +184,7 @@ SELECT content FROM uploads WHERE account = $1 AND content = $2
 DELETE FROM uploads WHERE account = $1 AND content = $2 RETURNING content
 
 -- name: upload_data
-SELECT d.data, c.base FROM uploads u JOIN content_data d ON d.content = u.content JOIN contents c ON c.content = u.content WHERE u.account = $1 AND u.content = $2
+SELECT d.data, c.base, c.hash FROM uploads u JOIN content_data d ON d.content = u.content JOIN contents c ON c.content = u.content WHERE u.account = $1 AND u.content = $2
 
 -- name: uploads_of
 SELECT content FROM uploads WHERE account = $1 ORDER BY content
@@ -236,7 +236,7 @@ SELECT sent_day, seq FROM inbox_broadcasts WHERE work_at > 0 AND work_at <= $1 O
 DELETE FROM inbox_broadcasts WHERE sent_day <= $1
 
 -- name: content_data
-SELECT data FROM content_data WHERE content = $1
+SELECT d.data, c.hash FROM content_data d JOIN contents c ON c.content = d.content WHERE d.content = $1
 
 -- name: inbox_block_insert
 INSERT INTO inbox_blocks (block, sent_day, manifest, first, last, lowest, highest, members, merged, base, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)

@@ -52,14 +52,14 @@ SELECT (SELECT coalesce(min(seq), 0) FROM broadcasts), (SELECT coalesce(max(seq)
 SELECT coalesce(max(seq), 0) FROM broadcasts
 -- name: broadcast
 SELECT b.seq, b.posted, b.matched, b.messages, b.kept_at, b.matched_at, b.frozen_at,
-       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason, h.value, a.value, r.value, c.reasons
+       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason, h.value, a.value, r.value, c.reasons, b.service, b.topic
 FROM broadcasts b LEFT JOIN completions c ON c.seq = b.seq LEFT JOIN switches s ON s.seq = b.seq AND s.channel = 0
 LEFT JOIN controls h ON h.seq = b.seq AND h.name = 'hold' LEFT JOIN controls a ON a.seq = b.seq AND a.name = 'approved'
 LEFT JOIN controls r ON r.seq = b.seq AND r.name = 'rate'
 WHERE b.seq = ?
 -- name: broadcasts
 SELECT b.seq, b.posted, b.matched, b.messages, b.kept_at, b.matched_at, b.frozen_at,
-       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason, h.value, a.value, r.value, c.reasons
+       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason, h.value, a.value, r.value, c.reasons, b.service, b.topic
 FROM broadcasts b LEFT JOIN completions c ON c.seq = b.seq LEFT JOIN switches s ON s.seq = b.seq AND s.channel = 0
 LEFT JOIN controls h ON h.seq = b.seq AND h.name = 'hold' LEFT JOIN controls a ON a.seq = b.seq AND a.name = 'approved'
 LEFT JOIN controls r ON r.seq = b.seq AND r.name = 'rate'

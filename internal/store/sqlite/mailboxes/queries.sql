@@ -120,7 +120,7 @@ UPDATE contents SET uses = uses - ?, unused = CASE WHEN uses - ? > 0 THEN 0 ELSE
 -- name: content_data_insert
 INSERT INTO content_data (content, data) VALUES (?, ?)
 -- name: content_of_email
-SELECT d.data, c.base FROM messages m JOIN content_data d ON d.content = m.content JOIN contents c ON c.content = m.content WHERE m.account = ? AND m.email = ?
+SELECT d.data, c.base, c.hash FROM messages m JOIN content_data d ON d.content = m.content JOIN contents c ON c.content = m.content WHERE m.account = ? AND m.email = ?
 -- name: structure_of_email
 SELECT c.structure FROM messages m JOIN contents c ON c.content = m.content WHERE m.account = ? AND m.email = ?
 -- name: contents_unused
@@ -138,7 +138,7 @@ SELECT content FROM uploads WHERE account = ? AND content = ?
 -- name: upload_remove
 DELETE FROM uploads WHERE account = ? AND content = ? RETURNING content
 -- name: upload_data
-SELECT d.data, c.base FROM uploads u JOIN content_data d ON d.content = u.content JOIN contents c ON c.content = u.content WHERE u.account = ? AND u.content = ?
+SELECT d.data, c.base, c.hash FROM uploads u JOIN content_data d ON d.content = u.content JOIN contents c ON c.content = u.content WHERE u.account = ? AND u.content = ?
 -- name: uploads_of
 SELECT content FROM uploads WHERE account = ? ORDER BY content
 -- name: uploads_before
@@ -176,7 +176,7 @@ SELECT sent_day, seq FROM inbox_broadcasts WHERE work_at > 0 AND work_at <= ? OR
 DELETE FROM inbox_broadcasts WHERE sent_day <= ?
 
 -- name: content_data
-SELECT data FROM content_data WHERE content = ?
+SELECT d.data, c.hash FROM content_data d JOIN contents c ON c.content = d.content WHERE d.content = ?
 -- name: inbox_block_insert
 INSERT INTO inbox_blocks (block, sent_day, manifest, first, last, lowest, highest, members, merged, base, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- name: inbox_block_data_insert
