@@ -15,13 +15,15 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
 	"fanfare.dev/fanfare/internal/admin/doctor"
+	"fanfare.dev/fanfare/internal/admin/doctor/deep"
 	"fanfare.dev/fanfare/internal/admin/doctor/probe"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/config"
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
-	var strict bool
+	var strict, thorough bool
+	var backups []string
 	command := &cobra.Command{
 		Use: "doctor", Short: "Check a server and its environment for problems",
 		Long: `Check a server and its environment, and print how to fix each problem. The checks
@@ -32,17 +34,34 @@ SPF, DKIM and DMARC, and prints missing records. It does not send messages or ch
 data. It reads the configuration as fanfare serve does, so run it as the user that
 runs the server.
 
+With --deep, it also reads all stored data and verifies their checksums: events,
+manifests, files, stored messages, the bus, and the structure of the databases. It
+names each damaged value, what it affects and how to restore it. The server may run,
+except that its bus is verified only when it is stopped. Reading everything slows
+down the disk. --backup also verifies a backup file.
+
 Exit code 1: there are problems or, with --strict, warnings.`,
 		Example: `  fanfare doctor
   fanfare doctor --config /etc/fanfare.yaml --strict
+  fanfare doctor --deep --backup /backups/fanfare-2026-11-28.backup
   fanfare doctor --json | jq '.findings[] | select(.level != "ok")'`,
 		Args: cobra.NoArgs,
 	}
 	config.Flags(command.Flags())
 	command.Flags().BoolVar(&strict, "strict", false, "also exit with code 1 if there are warnings")
+	command.Flags().BoolVar(&thorough, "deep", false, "also read all stored data and verify their checksums")
+	command.Flags().StringSliceVar(&backups, "backup", nil, "with --deep, also verify this backup `file`; can be repeated")
 	command.RunE = func(command *cobra.Command, _ []string) error {
+		if len(backups) > 0 && !thorough {
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "--backup verifies a backup only with --deep", Hint: "add --deep"}
+		}
 		settings, fault := config.Load(command.Flags())
 		report := doctor.Look(command.Context(), c.doctorOptions(settings, fault))
+		if thorough && fault == nil {
+			if err := c.verifyData(command.Context(), settings, backups, report); err != nil {
+				return err
+			}
+		}
 		if c.json {
 			if err := c.printJSON(report); err != nil {
 				return err
@@ -60,6 +79,25 @@ Exit code 1: there are problems or, with --strict, warnings.`,
 	}
 	return command
 }
+
+// verifyData verifies all stored data, and writes to standard error how far it is.
+func (c *cli) verifyData(ctx context.Context, settings config.Config, backups []string, report *doctor.Report) error {
+	var told time.Time
+	return deep.Verify(ctx, deep.Options{Config: settings, Backups: backups, Progress: func(what string, percent int) {
+		if now := time.Now(); c.json || now.Sub(told) < progressInterval {
+			return
+		} else {
+			told = now
+		}
+		if percent >= 0 {
+			what += fmt.Sprintf(" (%d %%)", percent)
+		}
+		fmt.Fprintln(c.err, "verifying "+what)
+	}}, report)
+}
+
+// progressInterval is the time between two lines that say what is being verified.
+const progressInterval = time.Second
 
 // doctorOptions tell the doctor what to check with these settings. If a check takes
 // long, its name is written to standard error.

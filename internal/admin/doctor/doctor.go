@@ -159,6 +159,13 @@ type Finding struct {
 	Level Level  `json:"level"`
 	What  string `json:"what"`
 	Mend  string `json:"mend,omitempty"` // how to fix it; "" for OK
+
+	// The place of damaged data that a verification found.
+	Event    string `json:"event,omitempty"`  // id of the affected event
+	File     string `json:"file,omitempty"`   // below the data directory, or a backup
+	Table    string `json:"table,omitempty"`  // a relation of PostgreSQL
+	Stream   string `json:"stream,omitempty"` // of the bus
+	Sequence uint64 `json:"sequence,omitempty"`
 }
 
 // A Report contains all findings, in the order of the checks.
@@ -169,13 +176,18 @@ type Report struct {
 }
 
 func (r *Report) add(check string, level Level, mend, format string, args ...any) {
-	switch level {
+	r.Add(Finding{Check: check, Level: level, What: fmt.Sprintf(format, args...), Mend: mend})
+}
+
+// Add adds and counts a finding.
+func (r *Report) Add(f Finding) {
+	switch f.Level {
 	case Wrong:
 		r.Wrong++
 	case Warning:
 		r.Warnings++
 	}
-	r.Findings = append(r.Findings, Finding{Check: check, Level: level, What: fmt.Sprintf(format, args...), Mend: mend})
+	r.Findings = append(r.Findings, f)
 }
 
 // merge adds the findings of another report that are missing from this one.

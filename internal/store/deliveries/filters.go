@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/checksum"
 	"fanfare.dev/fanfare/internal/store"
 )
 
@@ -66,7 +68,7 @@ func (s *Store) KeepFilterAnswers(ctx context.Context, of fanfare.Day, answers F
 			to.Int64(int64(row[0].Manifest))
 			to.Int64(int64(row[0].Position))
 			to.Int64(int64(row[len(row)-1].Position))
-			to.Bytes(appendFilterAnswers(nil, row, answers))
+			to.Bytes(checksum.Add(int64(row[0].Manifest), appendFilterAnswers(nil, row, answers)))
 		})
 		for _, row := range rows {
 			for _, ref := range row {
@@ -99,17 +101,39 @@ func readFilterAnswers(in store.Session, of fanfare.Day, groups [][]fanfare.Deli
 		return []any{int64(group[0].Manifest), int64(group[0].Position), int64(group[len(group)-1].Position) + 1}
 	}, func(i int, r store.Row) error {
 		ref := fanfare.DeliveryRef{Day: of, Manifest: groups[i][0].Manifest}
-		for b := r.Bytes(0); len(b) > 0; {
-			v, n := binary.Uvarint(b)
-			if n <= 0 {
-				return errFilterAnswers
-			}
-			b = b[n:]
-			ref.Position += uint32(v >> filterAnswerBits)
-			into[ref] = FilterAnswer(v & (1<<filterAnswerBits - 1))
+		err := eachFilterAnswer(ref.Manifest, r.Bytes(0), uint32(r.Int64(1)), uint32(r.Int64(2)), func(position uint32, answer FilterAnswer) {
+			ref.Position = position
+			into[ref] = answer
+		})
+		if err != nil {
+			return checksum.Damaged(fmt.Sprintf("a list of answers of a filter for the event %s", fanfare.EventRef{Day: of, Seq: ref.Manifest.Event()}))
 		}
 		return nil
 	})
+}
+
+// eachFilterAnswer visits the answers of a row for the positions from first to last.
+func eachFilterAnswer(manifest fanfare.ManifestID, stored []byte, first, last uint32, visit func(uint32, FilterAnswer)) error {
+	b, valid := checksum.Verify(int64(manifest), stored)
+	if !valid {
+		return errFilterAnswers
+	}
+	position := uint32(0)
+	for begin := true; len(b) > 0; begin = false {
+		v, n := binary.Uvarint(b)
+		if n <= 0 || n > 1 && b[n-1] == 0 {
+			return errFilterAnswers
+		}
+		b = b[n:]
+		if position += uint32(v >> filterAnswerBits); begin && position != first {
+			return errFilterAnswers
+		}
+		visit(position, FilterAnswer(v&(1<<filterAnswerBits-1)))
+	}
+	if position != last {
+		return errFilterAnswers
+	}
+	return nil
 }
 
 // appendFilterAnswers appends the answers for members of one manifest: for each the difference of its position to the one

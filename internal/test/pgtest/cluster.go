@@ -94,7 +94,7 @@ func (c *Cluster) create() error {
 	}
 	initdb := exec.CommandContext(context.Background(), filepath.Join(c.programs, "bin", "initdb"), //nolint:gosec // a program that was downloaded
 		"--pgdata", c.data(), "--username", "postgres", "--pwfile", secret, "--auth", "scram-sha-256",
-		"--encoding", "UTF8", "--locale", "C", "--locale-provider", "icu", "--icu-locale", "en", "--no-sync")
+		"--encoding", "UTF8", "--locale", "C", "--locale-provider", "icu", "--icu-locale", "en", "--no-sync", "--data-checksums")
 	initdb.SysProcAttr = attributes(c.as)
 	initdb.Dir, initdb.Env = c.dir, environment
 	if out, err := initdb.CombinedOutput(); err != nil {

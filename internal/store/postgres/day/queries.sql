@@ -379,4 +379,4 @@ INSERT INTO filter_answers (day, manifest, first, last, answers) VALUES ('yyyymm
 
 -- The answers for members [from, to).
 -- name: filter_answers
-SELECT answers FROM filter_answers WHERE day = 'yyyymmdd' AND manifest = $1 AND first < $3 AND last >= $2 ORDER BY first
+SELECT answers, first, last FROM filter_answers WHERE day = 'yyyymmdd' AND manifest = $1 AND first < $3 AND last >= $2 ORDER BY first

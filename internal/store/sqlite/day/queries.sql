@@ -227,4 +227,4 @@ SELECT coalesce(sum(entries), 0), coalesce(min(at), 0) FROM notices
 -- name: filter_answers_insert
 INSERT INTO filter_answers (manifest, first, last, answers) VALUES (?, ?, ?, ?) ON CONFLICT (manifest, first) DO NOTHING
 -- name: filter_answers
-SELECT answers FROM filter_answers WHERE manifest = ?1 AND first < ?3 AND last >= ?2 ORDER BY first
+SELECT answers, first, last FROM filter_answers WHERE manifest = ?1 AND first < ?3 AND last >= ?2 ORDER BY first
