@@ -43,7 +43,7 @@ func (s *server) frozen(event string) {
 func (s *server) spoil() {
 	s.t.Helper()
 	if s.database != "" {
-		pgtest.Execute(s.t, s.database, "UPDATE manifests SET members = set_byte(members, 0, CASE get_byte(members, 0) WHEN 1 THEN 99 ELSE 1 END)")
+		pgtest.Execute(s.t, s.database, "UPDATE manifests SET members = set_byte(members, 0, CASE get_byte(members, 0) WHEN 148 THEN 99 ELSE 148 END)")
 		return
 	}
 	files, err := filepath.Glob(s.path("deliveries/deliveries-*.db"))
@@ -55,7 +55,7 @@ func (s *server) spoil() {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		err = sqlitex.ExecuteTransient(conn, `UPDATE manifests SET members = CAST(CASE substr(members, 1, 1) WHEN x'01' THEN x'63' ELSE x'01' END || substr(members, 2) AS BLOB)`, nil)
+		err = sqlitex.ExecuteTransient(conn, `UPDATE manifests SET members = CAST(CASE substr(members, 1, 1) WHEN x'94' THEN x'63' ELSE x'94' END || substr(members, 2) AS BLOB)`, nil)
 		if closing := conn.Close(); err != nil || closing != nil {
 			s.t.Fatal(err, closing)
 		}

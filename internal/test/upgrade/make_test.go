@@ -102,7 +102,7 @@ func turnManifest(t *testing.T, dir, id string) {
 		t.Fatalf("%q is no event", id)
 	}
 	execute(t, filepath.Join(dir, "deliveries", "deliveries-"+ref.Day.String()+".db"),
-		`UPDATE manifests SET members = CAST(CASE substr(members, 1, 1) WHEN x'01' THEN x'63' ELSE x'01' END || substr(members, 2) AS BLOB) WHERE id >= ? AND id < ?`,
+		`UPDATE manifests SET members = CAST(CASE substr(members, 1, 1) WHEN x'94' THEN x'63' ELSE x'94' END || substr(members, 2) AS BLOB) WHERE id >= ? AND id < ?`,
 		[]any{int64(fanfare.NewManifestID(ref.Seq, 0)), int64(fanfare.NewManifestID(ref.Seq+1, 0))})
 }
 
