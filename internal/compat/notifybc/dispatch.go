@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/pipeline/ingest/messages"
 )
@@ -186,9 +187,14 @@ func (a *API) sendUnicast(ctx context.Context, n *notification, to *subscription
 	if err != nil {
 		return err
 	}
-	var ref fanfare.EventRef
-	if ref, err = a.posted(ctx, n); err != nil {
+	ref, found, err := a.posted(ctx, n)
+	if err != nil {
+		return err
+	}
+	if !found {
+		failpoint.Hit("before-notifybc-post")
 		ref, err = a.Messages.SendContent(ctx, a.Settings.Service, &messages.ContentMessage{Key: n.eventID(), Channel: a.ourChannel(n.channel()), To: n.text("userChannelId"), Content: *content})
+		failpoint.Hit("after-notifybc-post")
 	}
 	switch {
 	case err != nil && fanfare.CodeOf(err) != fanfare.Invalid && fanfare.CodeOf(err) != fanfare.TooLarge && fanfare.CodeOf(err) != fanfare.Conflict:
@@ -204,23 +210,32 @@ func (a *API) sendUnicast(ctx context.Context, n *notification, to *subscription
 		stop()
 	}
 	n.Members.set("updated", a.now())
+	failpoint.Hit("before-notifybc-end")
 	return a.keep(context.WithoutCancel(ctx), n, a.pendingKey(n.id))
 }
 
-// posted returns the event of a notification that was posted before a kill, or an error. A new notification has none.
-func (a *API) posted(ctx context.Context, n *notification) (fanfare.EventRef, error) {
+// posted returns the event of a notification that was posted before a kill. A new notification has none.
+func (a *API) posted(ctx context.Context, n *notification) (ref fanfare.EventRef, found bool, err error) {
 	if ref, ok := fanfare.ParseEventRef(n.Event); ok {
-		return ref, nil
+		return ref, true, nil
 	}
 	if created, _ := parseTime(n.text("created")); a.Clock.Now().Sub(created) < time.Minute {
-		return fanfare.EventRef{}, errMissing // the intake knows the ids of recent events
+		return ref, false, nil // the intake knows the ids of recent events
 	}
-	return a.Traces.FindEvent(ctx, a.Settings.Service, n.eventID())
+	ref, err = a.Traces.FindEvent(ctx, a.Settings.Service, n.eventID())
+	if err != nil && fanfare.CodeOf(err) == fanfare.NotFound {
+		return ref, false, nil
+	}
+	return ref, err == nil, err
 }
 
 // post posts the event of a broadcast, once.
 func (a *API) post(ctx context.Context, n *notification) error {
-	if ref, err := a.posted(ctx, n); err == nil {
+	ref, found, err := a.posted(ctx, n)
+	if err != nil {
+		return err
+	}
+	if found {
 		n.Event = ref.String()
 		return nil
 	}
@@ -244,7 +259,9 @@ func (a *API) post(ctx context.Context, n *notification) error {
 	if filter := n.text("broadcastPushNotificationSubscriptionFilter"); filter != "" {
 		event.Audience = &fanfare.AudienceFilter{Filter: "!has(data.data) || jmespath(data.data, " + literal(filter) + ")"}
 	}
+	failpoint.Hit("before-notifybc-post")
 	results, err := a.Intake.Post(ctx, []fanfare.AcceptedEvent{event})
+	failpoint.Hit("after-notifybc-post")
 	if err == nil {
 		err = results[0].Err
 	}
@@ -277,6 +294,7 @@ func (a *API) broadcast(ctx context.Context, n *notification) error {
 		return context.Cause(ctx)
 	}
 	n.Members.set("updated", a.now())
+	failpoint.Hit("before-notifybc-end")
 	return a.keep(context.WithoutCancel(ctx), n, a.pendingKey(n.id))
 }
 

@@ -13,6 +13,9 @@
 // A further test has a filter, a worker that is asked about recipients: it kills the server before and after the answers are
 // stored.
 //
+// The test of NotifyBC kills the server before and after a notification of that API becomes an event, and before its outcome is
+// stored.
+//
 // The test of mailboxes kills the server at each durable step of internal/mailbox while mail arrives over LMTP, mailboxes are
 // changed over IMAP and JMAP, and broadcasts are stored, recalled and removed. Each user of a mailbox compares what it finds
 // after a kill with what was acknowledged to it. A request without an answer was carried out, or it was not. Nothing else may

@@ -48,6 +48,7 @@ type life struct {
 	mail   string        // where mail comes in, before ready; "" where none does
 	lmtp   string        // where mail for mailboxes comes in, and
 	imap   string        // where they can be opened, before ready; "" where they cannot
+	compat chan string   // gets the address of the NotifyBC API when it is open
 	url    string        // and key, before ready
 	key    string
 	client *client.Client
@@ -96,7 +97,7 @@ func (s *server) start(env ...string) *life {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	l := &life{cmd: cmd, begun: time.Now(), ready: make(chan struct{})}
+	l := &life{cmd: cmd, begun: time.Now(), ready: make(chan struct{}), compat: make(chan string, 1)}
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -129,6 +130,8 @@ func (s *server) listen(l *life, log io.Reader) {
 				l.lmtp = line.Listen
 			case "serving mailboxes over IMAP":
 				l.imap = line.Listen
+			case "serving the NotifyBC API":
+				l.compat <- line.URL
 			}
 			if line.Msg == "ready" && line.URL != "" {
 				s.greet(l, line.URL)

@@ -57,7 +57,7 @@ func TestEveryDurableStepIsInTheTable(t *testing.T) {
 	for _, step := range steps {
 		known[step.name] = true
 	}
-	for _, name := range slices.Concat(erasureSteps, moveSteps, releaseSteps, templateSteps, gatherSteps, postponeSteps, returnSteps, noticeSteps, filterSteps, sendSteps, mailboxSteps()) {
+	for _, name := range slices.Concat(erasureSteps, moveSteps, releaseSteps, templateSteps, gatherSteps, postponeSteps, returnSteps, noticeSteps, filterSteps, sendSteps, notifybcSteps, mailboxSteps()) {
 		known[name] = true
 	}
 	call := regexp.MustCompile(`failpoint\.Hit\("([a-z-]+)"\)`)

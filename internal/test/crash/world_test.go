@@ -32,6 +32,7 @@ type world struct {
 	changes, ends  int // of subscriptions, by the churning clients
 
 	recipients int // of one message at most; 0: each has its own
+	seen       int // number of mails that arrivedOnce has counted
 
 	open atomic.Int64 // stories that are acknowledged and not completed
 
