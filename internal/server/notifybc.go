@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
@@ -32,7 +31,6 @@ import (
 type notifybcListener struct {
 	*listener.Server
 	settings *settings.Settings
-	bounces  *bounces.Bounces
 	api      atomic.Pointer[notifybc.API] // nil until it is open
 }
 
@@ -68,16 +66,19 @@ func (m notifybcMail) Take(ctx context.Context, a bounce.Arrival) error {
 }
 
 // notifybcBounced returns the function that counts bounces for the NotifyBC API; nil if the server does not offer it.
-func (c *components) notifybcBounced() func(ctx context.Context, service, address, text string, at time.Time) error {
+func (c *components) notifybcBounced() func(ctx context.Context, b *feedback.Returned) error {
 	if c.notifybc == nil {
 		return nil
 	}
-	c.notifybc.bounces = bounces.New(c.control, c.notifybc.settings.Service, c.clock)
-	return func(ctx context.Context, service, address, text string, at time.Time) error {
-		if service != c.notifybc.settings.Service {
+	return func(ctx context.Context, b *feedback.Returned) error {
+		if b.Service != c.notifybc.settings.Service {
 			return nil
 		}
-		return c.notifybc.bounces.Count(ctx, "email", address, text, at)
+		api := c.notifybc.api.Load()
+		if api == nil {
+			return errNotOpen
+		}
+		return api.Bounced(ctx, &notifybc.Bounce{Address: b.Address, Text: b.Text, ID: b.Delivery.String(), At: b.At})
 	}
 }
 
@@ -173,15 +174,16 @@ func (c *components) openNotifyBC(ctx context.Context) error {
 		return err
 	}
 	configured := configurations.New(c.control, service, &c.notifybc.settings.Subscription, c.clock, c.log)
+	bounced := bounces.New(c.control, service, c.clock)
 	core := &notifybcCore{}
 	routes := append(administrators.Routes(), configured.Routes()...)
-	routes = append(routes, c.notifybc.bounces.Routes()...)
-	routes = append(routes, importer.New(core, c.control, service, configured, c.notifybc.bounces).Route(), health.Route(c.notifybcChecks(configured)))
+	routes = append(routes, bounced.Routes()...)
+	routes = append(routes, importer.New(core, c.control, service, configured, bounced).Route(), health.Route(c.notifybcChecks(configured)))
 	api := notifybc.New(notifybc.Options{
 		Settings: c.notifybc.settings, Subscriptions: diskfloor.Subscriptions{Registry: c.registry, Floor: c.disk},
 		Topics:  notifybcTopics{c.registry, documents{c.registry, c.channels, c.sessions, c.fleet}},
 		Records: c.control, Messages: c.messages, Intake: c.ingester, Traces: c.traces(c.store), Recorder: c.recorder, Callers: callers,
-		Overrides: configured, Bounces: c.notifybc.bounces, Further: notifybc.ResourceRoutes(callers.ClientAddress, routes...),
+		Overrides: configured, Bounces: bounced, Suppressor: c.feedback, Further: notifybc.ResourceRoutes(callers.ClientAddress, routes...),
 		Client:  &http.Client{Transport: webhook.PublicTransport(c.config.Networks()), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		Address: c.notifybc.Addr().String(), Clock: c.clock, Logger: c.log,
 	})

@@ -18,8 +18,8 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// startNotifyBCWithInbound is startNotifyBC with a server for returned mail, whose address it returns.
-func startNotifyBCWithInbound(t *testing.T) (notifyBC, string) {
+// startNotifyBCWithInbound is startNotifyBC with a server for returned mail, whose address it returns, and more members of the service.
+func startNotifyBCWithInbound(t *testing.T, more, service string) (notifyBC, string) {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -30,13 +30,13 @@ func startNotifyBCWithInbound(t *testing.T) (notifyBC, string) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "notifybc.yaml")
-	if err := os.WriteFile(file, []byte("service: news\nlisten: 127.0.0.1:0\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("service: news\nlisten: 127.0.0.1:0\n"+more), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := startChanged(t, sink.Inject{}, func(c *config.Config) {
 		c.NotifyBC, c.Inbound, c.InboundDomains = file, address, []string{"returns.example.org"}
 	})
-	s.must(200, "POST", "/v1/apply", "application/yaml", fmt.Sprintf("service: news\nmatching_budget: 100ms\nchannels:\n  email: {driver: smtp, relay: %q, from: \"News <news@example.org>\", rate: unlimited, retry: [1s]}\n", s.addr))
+	s.must(200, "POST", "/v1/apply", "application/yaml", fmt.Sprintf("service: news\nmatching_budget: 100ms\nchannels:\n  email: {driver: smtp, relay: %q, from: \"News <news@example.org>\", rate: unlimited, retry: [1s], returns: returns.example.org}\n%s", s.addr, service))
 	return notifyBC{s}, address
 }
 
@@ -71,7 +71,7 @@ const (
 
 // An imported installation keeps its links, mail addresses, people and records, and a second import changes nothing.
 func TestNotifyBCImportKeepsWhatPeopleHold(t *testing.T) {
-	s, to := startNotifyBCWithInbound(t)
+	s, to := startNotifyBCWithInbound(t, "", "")
 	documents := []string{
 		exportedSubscription(confirmedID, "11111", "confirmed", "Ann@Example.com"), exportedSubscription(unconfirmedID, "22222", "unconfirmed", "bob@example.com"),
 		exportedSubscription(deletedID, "33333", "deleted", "cid@example.com"), exportedSubscription(mailedID, "44444", "confirmed", "dan@example.com"),
@@ -124,7 +124,10 @@ func TestNotifyBCImportKeepsWhatPeopleHold(t *testing.T) {
 	if state := s.subscription(mailedID)["state"]; state != "deleted" {
 		t.Errorf("a subscription is %v after mail to its address", state)
 	}
-	s.mails(2) // the acknowledgements
+	s.mails(1) // the acknowledgement to the other
+	if reason := s.suppressed("dan@example.com"); reason != "hard_bounce" {
+		t.Errorf("an address that does not exist is suppressed for %q", reason)
+	}
 
 	again := s.imported("subscription", documents[:4]...)
 	if again["stored"] != 0.0 || again["unchanged"] != 4.0 || s.subscription(confirmedID)["state"] != "deleted" {

@@ -100,7 +100,8 @@ type Options struct {
 	Callers       Callers
 	Overrides     Overrides    // nil: the settings apply to all service names
 	Client        *http.Client // posts finished notifications to the URLs of clients
-	Bounces       Bounces      // nil: bounces of mails that NotifyBC sent are not counted
+	Bounces       Bounces      // nil: bounces are not counted
+	Suppressor    Suppressor   // nil only if Bounces is
 	Further       []Route      // further routes
 	Address       string       // host:port of the listener
 	Clock         clock.Clock

@@ -2,11 +2,13 @@ package notifybc
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/compat/notifybc/roles"
@@ -19,11 +21,6 @@ const (
 	unsubscribePrefix = "un-"
 	bouncePrefix      = "bn-"
 )
-
-// Bounces count bounces of addresses.
-type Bounces interface {
-	Count(ctx context.Context, channel, address, message string, at time.Time) error
-}
 
 // splitLocal splits a local part. It reports whether the part has the form of an address of NotifyBC.
 func splitLocal(local string) (kind bounce.Kind, id, code string, ok bool) {
@@ -84,9 +81,15 @@ func (a *API) TakeMail(ctx context.Context, arrival bounce.Arrival) (taken bool,
 		reports = bounce.Parse(arrival.Raw)
 	}
 	for i := range reports {
-		if r := &reports[i]; r.Outcome == bounce.Failed && r.Class == fanfare.ClassInvalid && a.Bounces != nil {
-			return true, a.Bounces.Count(ctx, s.channel, s.address, r.Text, arrival.At)
+		r := &reports[i]
+		if r.Outcome != bounce.Failed || r.Class != fanfare.ClassInvalid || a.Bounces == nil {
+			continue
 		}
+		id := sha256.Sum256(arrival.Raw) // the mail has no id of ours
+		if err := a.Suppressor.Bounced(ctx, a.Settings.Service, s.address, binary.BigEndian.Uint64(id[:]), r, &arrival); err != nil {
+			return true, err
+		}
+		return true, a.Bounced(ctx, &Bounce{Address: s.address, Text: r.Text, ID: hex.EncodeToString(id[:12]), At: arrival.At})
 	}
 	return true, nil
 }

@@ -209,7 +209,7 @@ func (p *Processor) suppress(ctx context.Context, counted []*report, now time.Ti
 	if p.options.Bounced != nil {
 		for _, r := range counted {
 			if r.bounce.Kind == control.BounceHard || r.bounce.Kind == control.BounceUnknown {
-				if err := p.options.Bounced(ctx, r.service, r.last.Address, r.report.Text, r.At); err != nil {
+				if err := p.options.Bounced(ctx, &Returned{Service: r.service, Address: r.last.Address, Text: r.report.Text, Delivery: r.Delivery, At: r.At}); err != nil {
 					return err
 				}
 			}

@@ -46,10 +46,18 @@ type Options struct {
 	Registry *registry.Registry
 	Recorder Recorder
 	Signer   *signedlink.Signer // nil if nothing is signed
-	// Bounced is called for each permanent bounce that counts; nil: nobody else counts them. It may be called again for the same bounce.
-	Bounced func(ctx context.Context, service, address, text string, at time.Time) error
+	// Bounced is called for each permanent bounce that counts; nil: nobody else counts them. It may be called again for the same delivery.
+	Bounced func(ctx context.Context, b *Returned) error
 	Clock   clock.Clock
 	Logger  *slog.Logger
+}
+
+// A Returned is a delivery that came back because its address does not exist.
+type Returned struct {
+	Service, Address string
+	Text             string // of the mail server
+	Delivery         fanfare.DeliveryRef
+	At               time.Time
 }
 
 // A Processor applies reports: it counts the bounce of the address, suppresses the address if the settings of the

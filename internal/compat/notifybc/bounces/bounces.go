@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,39 +47,61 @@ func AddressID(channel, address string) string {
 	return hex.EncodeToString(hash[:])
 }
 
-// Count counts a bounce of an address.
-func (b *Bounces) Count(ctx context.Context, channel, address, message string, at time.Time) error {
+// Count counts a bounce of an address, and returns how many there are since the record of the address began. It is idempotent: a bounce
+// with an id that has been counted is not counted again. If Close has closed the record in the meantime, the next bounce begins another one.
+func (b *Bounces) Count(ctx context.Context, channel, address, message, id string, at time.Time) (count int, err error) {
 	if len(message) > maxMessageBytes {
 		message = strings.ToValidUTF8(message[:maxMessageBytes], "")
 	}
 	b.editing.Lock()
 	defer b.editing.Unlock()
-	link, err := b.addresses.Get(ctx, AddressID(channel, address))
+	record, err := b.ofAddress(ctx, channel, address)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	var record resource.Record
-	if id, _ := link["bounce"].(string); id != "" {
-		if record, err = b.Get(ctx, id); err != nil {
-			return err
+	if messages, _ := record["bounceMessages"].([]any); slices.ContainsFunc(messages, func(one any) bool {
+		m, _ := one.(map[string]any)
+		return m["id"] == id
+	}) {
+		if record["state"] == "deleted" {
+			return 0, nil
 		}
+		known, _ := record["hardBounceCount"].(float64)
+		return int(known), nil
 	}
 	system := &roles.Caller{Role: roles.SuperAdmin}
 	if record == nil || record["state"] == "deleted" {
 		record = b.New(resource.Record{"channel": channel, "userChannelId": address, "hardBounceCount": 0.0, "state": "active", "bounceMessages": []any{}, "latestNotificationStarted": nil}, system)
 	}
 	messages, _ := record["bounceMessages"].([]any)
-	date := resource.Time(at)
-	for _, one := range messages {
-		if m, ok := one.(map[string]any); ok && m["date"] == date && m["message"] == message {
-			return nil
-		}
-	}
-	count, _ := record["hardBounceCount"].(float64)
-	record["hardBounceCount"] = count + 1
-	record["bounceMessages"] = append([]any{map[string]any{"date": date, "message": message}}, messages[:min(len(messages), maxMessages-1)]...)
+	before, _ := record["hardBounceCount"].(float64)
+	record["hardBounceCount"] = before + 1
+	record["bounceMessages"] = append([]any{map[string]any{"date": resource.Time(at), "message": message, "id": id}}, messages[:min(len(messages), maxMessages-1)]...)
 	b.Touch(record, system)
+	return int(before) + 1, b.put(ctx, record)
+}
+
+// Close closes the record of an address, whose subscriptions have ended.
+func (b *Bounces) Close(ctx context.Context, channel, address string) error {
+	b.editing.Lock()
+	defer b.editing.Unlock()
+	record, err := b.ofAddress(ctx, channel, address)
+	if err != nil || record == nil || record["state"] == "deleted" {
+		return err
+	}
+	record["state"] = "deleted"
+	b.Touch(record, &roles.Caller{Role: roles.SuperAdmin})
 	return b.put(ctx, record)
+}
+
+// ofAddress returns the newest record of an address, or nil.
+func (b *Bounces) ofAddress(ctx context.Context, channel, address string) (resource.Record, error) {
+	link, err := b.addresses.Get(ctx, AddressID(channel, address))
+	if err != nil {
+		return nil, err
+	}
+	id, _ := link["bounce"].(string)
+	return b.Get(ctx, id)
 }
 
 // put stores a record, and the way to it from its address.

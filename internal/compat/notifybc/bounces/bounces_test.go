@@ -18,11 +18,13 @@ func TestBouncesAreCountedByAddress(t *testing.T) {
 	b := bounces.New(control.New(storetest.Open(t)), "press", clock.System{})
 	w := resourcetest.Router{T: t, Routes: b.Routes(), From: "127.0.0.1"}
 	at := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
-	count := func(address, message string, at time.Time) {
+	count := func(address, message string, at time.Time) (count int) {
 		t.Helper()
-		if err := b.Count(t.Context(), "email", address, message, at); err != nil {
+		count, err := b.Count(t.Context(), "email", address, message, message+at.String(), at)
+		if err != nil {
 			t.Fatal(err)
 		}
+		return count
 	}
 	list := func(where string) []any {
 		t.Helper()
@@ -30,8 +32,11 @@ func TestBouncesAreCountedByAddress(t *testing.T) {
 		return all.([]any)
 	}
 	count("Ann@example.org", "550 no such user", at)
-	count("ann@example.org", "550 again", at.Add(time.Hour))
-	count("ann@example.org", "550 again", at.Add(time.Hour)) // the report is repeated
+	for range 2 { // the report is repeated
+		if n := count("ann@example.org", "550 again", at.Add(time.Hour)); n != 2 {
+			t.Errorf("count %d", n)
+		}
+	}
 	count("bob@example.org", strings.Repeat("x", 5000), at)
 	found := list(`{"userChannelId":"Ann@example.org"}`)
 	if len(found) != 1 {
@@ -53,8 +58,17 @@ func TestBouncesAreCountedByAddress(t *testing.T) {
 		t.Errorf("count %v, %d messages", one["hardBounceCount"], len(one["bounceMessages"].([]any)))
 	}
 	path := "/bounces/" + one["id"].(string)
-	w.Want(204, resourcetest.SuperAdmin, "PATCH", path, `{"state":"deleted"}`)
-	count("ann@example.org", "new", at)
+	for range 2 {
+		if err := b.Close(t.Context(), "email", "ANN@example.org"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := count("ann@example.org", "29", at.Add(31*time.Hour)); n != 0 {
+		t.Errorf("the last report is repeated after the end, and counts as %d", n)
+	}
+	if n := count("ann@example.org", "new", at); n != 1 {
+		t.Errorf("the first bounce after the end counts as %d", n)
+	}
 	if len(list(`{"state":"deleted"}`)) != 1 || len(list(`{"state":"active"}`)) != 2 {
 		t.Error("a deleted bounce is counted on")
 	}

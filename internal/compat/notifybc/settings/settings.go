@@ -54,6 +54,12 @@ type Channels struct {
 // Email is about all emails.
 type Email struct {
 	DefaultFrom string `yaml:"from"` // of messages without a sender; "": the From of the channel
+	Bounce      Bounce `yaml:"bounce"`
+}
+
+// Bounce is about addresses that do not exist.
+type Bounce struct {
+	UnsubscribeAbove int `yaml:"unsubThreshold"` // with more bounces, all subscriptions of an address end; 0: never
 }
 
 // Subscription is about subscriptions. The names in JSON and YAML are the same.
@@ -122,6 +128,7 @@ const defaultCode = `\d{5}`
 // Defaults returns the settings of a file that sets only what it must.
 func Defaults() *Settings {
 	s := &Settings{Root: "/api", Channels: Channels{Email: "email"}, AdminIPs: []string{"127.0.0.1"}}
+	s.Email.Bounce.UnsubscribeAbove = 5
 	sub := &s.Subscription
 	sub.ConfirmationRequest = ByChannel{
 		Email: &Message{ConfirmationCodeRegex: defaultCode, SendRequest: true, Subject: "Confirm your subscription to {service_name}",
@@ -255,6 +262,9 @@ func (s *Settings) check() (wrong []*fanfare.Error) {
 		if _, err := mail.ParseAddress(s.Email.DefaultFrom); err != nil {
 			refuse(invalid("/email/from", "set it to an address such as News <news@example.org>", "%q is not an address", s.Email.DefaultFrom))
 		}
+	}
+	if s.Email.Bounce.UnsubscribeAbove < 0 {
+		refuse(invalid("/email/bounce/unsubThreshold", "set it to a number of bounces, or to 0 to keep the subscriptions", "%d is negative", s.Email.Bounce.UnsubscribeAbove))
 	}
 	wrong = append(wrong, s.SignIn.check()...)
 	return append(wrong, s.Subscription.check("/subscription")...)
