@@ -29,7 +29,7 @@ type Merging interface {
 // A PersonalLine is one part of the stored data of a person. It has the member that its
 // type specifies.
 type PersonalLine struct {
-	Type         string                   `json:"type" enum:"subscriber,subscription,consent,suppression,delivery,message,waiting,mailbox,mail,send,audit" doc:"the member that this line contains"`
+	Type         string                   `json:"type" enum:"subscriber,subscription,consent,suppression,delivery,message,waiting,mailbox,mail,send,file,notification,bounce,audit" doc:"the member that this line contains"`
 	Subscriber   *people.Subscriber       `json:"subscriber,omitempty"`
 	Subscription *people.Subscription     `json:"subscription,omitempty"`
 	Suppression  *suppression.Suppression `json:"suppression,omitempty"`
@@ -40,7 +40,19 @@ type PersonalLine struct {
 	Mailbox      *PersonalMailbox         `json:"mailbox,omitempty"`
 	Mail         *PersonalMail            `json:"mail,omitempty"`
 	Send         *PersonalSend            `json:"send,omitempty"`
+	File         *PersonalFile            `json:"file,omitempty"`
+	Notification json.RawMessage          `json:"notification,omitempty" doc:"object: a notification of the NotifyBC API to the person, or one that the person has read or deleted"`
+	Bounce       json.RawMessage          `json:"bounce,omitempty" doc:"object: the bounces of an address of the person that the NotifyBC API counts"`
 	Audit        *wire.AuditEntry         `json:"audit,omitempty"`
+}
+
+// A PersonalFile is a file that a client of GOV.UK Notify has sent to the person by link. The server can read it as long as a message with the link is stored.
+type PersonalFile struct {
+	Name      string    `json:"name,omitempty" doc:"name of the file; missing if the message with the link to it is not stored any more"`
+	Type      string    `json:"type,omitempty" doc:"media type"`
+	SizeBytes int       `json:"size_bytes" doc:"size of the file; if its name is missing, of its encrypted form"`
+	ExpiresAt time.Time `json:"expires_at" doc:"when the file is removed"`
+	Content   []byte    `json:"content,omitempty" doc:"the file"`
 }
 
 // A PersonalMessage is the content of a message for one person.

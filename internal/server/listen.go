@@ -28,7 +28,6 @@ import (
 	"fanfare.dev/fanfare/internal/admin/workers"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/cluster"
-	"fanfare.dev/fanfare/internal/compat/notifybc"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/httpapi/limits"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
@@ -64,7 +63,7 @@ func (c *components) listen(ctx context.Context) error {
 	reports := c.reporter(mover, parking)
 	eraser := privacy.NewEraser(privacy.Options{
 		Registry: c.registry, Store: c.store, Bus: c.bus, Recorder: c.recorder, Mailboxes: c.mailboxes, Submitted: messages.Submissions{Messages: c.messages}.Known, Cancel: c.switches.Cancel, Claims: c.dispatch.Claims(), Drop: c.channels.Drop, Clock: c.clock, Logger: c.log,
-		Exclusive: c.exclusive, Retrying: c.retrying, Accepting: c.accepting, Sends: c.sends, Others: []privacy.Records{c.files, notifybc.Eraser{Records: c.control}},
+		Exclusive: c.exclusive, Retrying: c.retrying, Accepting: c.accepting, Sends: c.sends, Others: c.personalRecords(),
 	})
 	c.background(eraser.Run)
 
@@ -185,7 +184,7 @@ func (c *components) parts(traces *report.Traces, reports *status.Reporter) http
 		Conditions: inspector,
 		Keys:       c.registry, Keyring: c.registry, SignIns: c.signIns, Documents: documents{c.registry, c.channels, c.sessions, c.fleet}, Subscriptions: diskfloor.Subscriptions{Registry: c.registry, Floor: c.disk}, Topics: topics{c.registry, c.audiences},
 		Subscribers: c.registry, SubscriptionLists: c.registry, Suppressions: c.registry, Consents: c.registry,
-		Merging: c.registry, Personal: &privacy.Exporter{Registry: c.registry, Traces: traces, Store: c.store, Mailboxes: c.mailboxes, Sends: c.sends, Digests: inspect.Digests{Store: c.store, Registry: c.registry}},
+		Merging: c.registry, Personal: &privacy.Exporter{Registry: c.registry, Traces: traces, Store: c.store, Mailboxes: c.mailboxes, Sends: c.sends, Others: c.personalRecords(), Digests: inspect.Digests{Store: c.store, Registry: c.registry}},
 		AppPasswords: &apppassword.Issuer{Store: c.mailboxes, Owner: c.mailboxOwner}, Mailboxes: &mailboxes.Accounts{Store: c.mailboxes, Registry: c.registry, Recipients: c.recipients},
 		MailServers: mailServers(&c.config),
 		Intake:      c.ingester, Reports: reports, Rates: rates.Reader{Store: c.control}, Captured: captured.New(captured.Options{Folders: c.captureFolders(), Channels: c.registry.Channels}), Switches: c.switches, Recalls: &control.Recalls{Switches: c.switches, Mailboxes: c.mailboxes}, Destinations: &channels.Destinations{Channels: c.channels, Store: c.store, Hasten: c.due.Load}, Audit: c.registry,

@@ -1,10 +1,13 @@
 package server_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -66,5 +69,31 @@ channels:
 	}
 	if len(ids) > 0 {
 		t.Errorf("no callbacks for %v", ids)
+	}
+}
+
+// A file that was sent by link is part of the export of its recipient, and an erasure removes it.
+func TestNotifyFilesAreExportedAndErased(t *testing.T) {
+	s, _ := startNotify(t, "  contact: help@example.org")
+	_, c := s.notifyKey("live")
+	content := base64.StdEncoding.EncodeToString([]byte("the plan"))
+	s.must(200, "POST", "/v1/apply", "application/yaml", "service: news\ntemplates:\n  letter: {id: 2c5f0d6e-6c0d-4f5e-8f57-1f6b8b3f9c01, syntax: notify, subject: A file, markdown: \"((file))\"}\n")
+	sent := c.must(201, "POST", "/v2/notifications/email", `{"email_address":"ada@example.org","template_id":"2c5f0d6e-6c0d-4f5e-8f57-1f6b8b3f9c01","personalisation":{"file":{"file":"`+content+`","filename":"plan.txt","confirm_email_before_download":false}}}`)
+	body, _ := sent["content"].(map[string]any)["body"].(string)
+	link, err := url.Parse(strings.TrimSpace(body))
+	if err != nil || !strings.HasPrefix(link.Path, "/d/") {
+		t.Fatalf("the body is %q: %v", body, err)
+	}
+	if status, _, _ := c.raw("GET", link.Path, "", ""); status != 200 {
+		t.Fatalf("the download page answers with %d", status)
+	}
+	id := notifyBC{s}.subscriber("ada@example.org")
+	exported := s.must(200, "GET", "/v1/subscribers/"+id+"/export", "", "")
+	if want := `"name":"plan.txt"`; !strings.Contains(exported, want) || !strings.Contains(exported, `"content":"`+content+`"`) || strings.Count(exported, `"type":"file"`) != 1 {
+		t.Errorf("the export is\n%s", exported)
+	}
+	s.must(200, "POST", "/v1/subscribers/"+id+"/erase", "application/json", `{}`)
+	if status, _, _ := c.raw("GET", link.Path, "", ""); status != 404 {
+		t.Errorf("after the erasure, the download page answers with %d", status)
 	}
 }

@@ -484,20 +484,74 @@ func TestNotifyBCChannels(t *testing.T) {
 	}
 }
 
-func TestNotifyBCErasesPeople(t *testing.T) {
+// The export of a person has what the API keeps about the person and nothing about others, and an erasure removes all of it.
+func TestNotifyBCExportsAndErasesPeople(t *testing.T) {
 	s := startNotifyBC(t, "", sink.Inject{})
 	s.confirmed("a", "gone@example.com", `,"userId":"gone@example.com"`)
+	s.confirmed("a", "other@example.com", "")
 	s.answer(200, "POST", "/notifications", `{"serviceName":"a","channel":"email","userChannelId":"gone@example.com","message":{"subject":"secret","textBody":"x"}}`)
-	all := s.answer(200, "POST", "/notifications", `{"serviceName":"a","isBroadcast":true,"message":{}}`)
-	s.answer(204, "PATCH", "/notifications/"+all["id"].(string), `{"state":"read"}`, by("gone@example.com")...)
-	s.mails(1)
-	s.must(200, "POST", "/v1/subscribers/"+s.subscriber("gone@example.com")+"/erase", "application/json", `{}`)
-	s.eventually("the erasure", func() bool {
-		text, _ := s.ask2("/notifications")
-		return !strings.Contains(text, "secret") && !strings.Contains(text, `"readBy":["gone`)
-	})
-	if list := s.list("/notifications"); len(list) != 1 || list[0]["id"] != all["id"] {
+	s.answer(200, "POST", "/notifications", `{"serviceName":"a","channel":"email","userChannelId":"other@example.com","message":{"subject":"foreign","textBody":"x"}}`)
+	all := s.answer(200, "POST", "/notifications", `{"serviceName":"a","isBroadcast":true,"message":{"title":"to all"}}`)
+	seen := s.answer(200, "POST", "/notifications", `{"serviceName":"a","isBroadcast":true,"message":{"title":"also to all"}}`)
+	for _, user := range []string{"gone@example.com", "other@example.com"} {
+		s.answer(204, "PATCH", "/notifications/"+all["id"].(string), `{"state":"read"}`, by(user)...)
+	}
+	for _, user := range []string{"other@example.com", "gone@example.com"} {
+		s.answer(204, "PATCH", "/notifications/"+seen["id"].(string), `{"state":"deleted"}`, by(user)...)
+	}
+	const old = "5f1d7b2e9c8a4b001234567b"
+	s.imported("notification", `{"_id":{"$oid":"`+old+`"},"serviceName":"a","channel":"email","isBroadcast":true,"state":"sent","message":{"subject":"old"},"dispatch":{"successful":["1"],"failed":[`+
+		`{"subscriptionId":"2","userChannelId":"Gone@example.com","error":"x"},{"subscriptionId":"3","userChannelId":"other@example.com","error":"y"}]},"created":{"$date":"2021-01-01T00:00:00Z"}}`)
+	for _, address := range []string{"Gone@example.com", "other@example.com"} {
+		s.answer(200, "POST", "/bounces", `{"channel":"email","userChannelId":"`+address+`","hardBounceCount":2,"bounceMessages":[{"date":"2026-01-01T00:00:00.000Z","message":"no such user"}]}`)
+	}
+	s.mails(2)
+	id := s.subscriber("gone@example.com")
+	exported := s.must(200, "GET", "/v1/subscribers/"+id+"/export", "", "")
+	types := map[string]int{}
+	for line := range strings.Lines(exported) {
+		var one struct {
+			Type                 string
+			Notification, Bounce map[string]any
+		}
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Fatal(err)
+		}
+		if types[one.Type]++; (one.Type == "notification") != (one.Notification["id"] != nil) || (one.Type == "bounce") != (one.Bounce["hardBounceCount"] == 2.0) {
+			t.Errorf("a line of the export is %s", line)
+		}
+	}
+	if types["notification"] != 4 || types["bounce"] != 1 {
+		t.Errorf("the export has %v", types)
+	}
+	for _, part := range []string{"secret", "to all", `"content":{"subject":"secret","text":"x"}`, `"readBy":["gone@example.com"]`, `"failed":[{"error":"x","subscriptionId":"2","userChannelId":"Gone@example.com"}]`, "no such user"} {
+		if !strings.Contains(exported, part) {
+			t.Errorf("the export has no %s:\n%s", part, exported)
+		}
+	}
+	for _, part := range []string{"other@example.com", "foreign"} {
+		if strings.Contains(exported, part) {
+			t.Errorf("the export has %s:\n%s", part, exported)
+		}
+	}
+	s.must(200, "POST", "/v1/subscribers/"+id+"/erase", "application/json", `{}`)
+	left, _ := s.ask2("/notifications")
+	bounced, _ := s.ask2("/bounces")
+	for _, part := range []string{"secret", "gone@example.com", "Gone@example.com"} {
+		if strings.Contains(left+bounced, part) {
+			t.Errorf("after the erasure, %s is left:\n%s\n%s", part, left, bounced)
+		}
+	}
+	if list := s.list("/notifications"); len(list) != 4 {
 		t.Errorf("left are %v", list)
+	}
+	for _, part := range []string{"foreign", `"readBy":["other@example.com"]`, `"failed":[{"error":"y","subscriptionId":"3","userChannelId":"other@example.com"}],"successful":["1"]`} {
+		if !strings.Contains(left, part) {
+			t.Errorf("after the erasure, %s is missing:\n%s", part, left)
+		}
+	}
+	if list := s.list("/bounces"); len(list) != 1 || list[0]["userChannelId"] != "other@example.com" {
+		t.Errorf("left are the bounces %v", list)
 	}
 }
 

@@ -55,6 +55,8 @@ type Options struct {
 // Records are about people, whom they contain by address or id.
 type Records interface {
 	Erase(ctx context.Context, service string, names []string) error
+	// Export visits the records. texts are the messages to the people, in JSON.
+	Export(ctx context.Context, service string, names []string, texts [][]byte, visit func(*httpapi.PersonalLine) error) error
 }
 
 // Sends have lists with the rows of people; *sends.Sends has these methods.

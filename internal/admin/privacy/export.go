@@ -32,6 +32,7 @@ type Exporter struct {
 
 	Mailboxes *mailbox.Store
 	Sends     Sends
+	Others    []Records // of other packages
 }
 
 // exportPage is the number of subscriptions that are read together.
@@ -75,7 +76,14 @@ func (e *Exporter) Export(ctx context.Context, service, id string, visit func(*h
 			return err
 		}
 	}
-	if err := e.deliveries(ctx, service, places, visit); err != nil {
+	var texts [][]byte
+	err = e.deliveries(ctx, service, places, func(line *httpapi.PersonalLine) error {
+		if m := line.Message; m != nil {
+			texts = append(texts, m.Data, m.Recipient, m.Content)
+		}
+		return visit(line)
+	})
+	if err != nil {
 		return err
 	}
 	if err := e.waiting(ctx, service, places, visit); err != nil {
@@ -84,8 +92,14 @@ func (e *Exporter) Export(ctx context.Context, service, id string, visit func(*h
 	if err := e.mailboxes(ctx, service, places, visit); err != nil {
 		return err
 	}
-	if err := e.sends(ctx, service, &s, places, visit); err != nil {
+	names := namesOf(&s)
+	if err := e.sends(ctx, service, names, places, visit); err != nil {
 		return err
+	}
+	for _, records := range e.Others {
+		if err := records.Export(ctx, service, names, texts, visit); err != nil {
+			return err
+		}
 	}
 	return e.Registry.PersonalAudit(ctx, service, places, func(line *audit.Entry) error {
 		entry := httpapi.AuditEntryOf(line)
@@ -108,12 +122,17 @@ func (e *Exporter) deliveries(ctx context.Context, service string, places []fanf
 	})
 }
 
-// sends visits the rows of the person in uploaded lists.
-func (e *Exporter) sends(ctx context.Context, service string, s *people.Subscriber, places []fanfare.RowID, visit func(*httpapi.PersonalLine) error) error {
+// namesOf returns the id and the addresses of a person, in lower case.
+func namesOf(s *people.Subscriber) []string {
 	names := []string{strings.ToLower(s.ID)}
 	for i := range s.Addresses {
 		names = append(names, strings.ToLower(s.Addresses[i].Address))
 	}
+	return names
+}
+
+// sends visits the rows of the person in uploaded lists.
+func (e *Exporter) sends(ctx context.Context, service string, names []string, places []fanfare.RowID, visit func(*httpapi.PersonalLine) error) error {
 	return e.Sends.Export(ctx, service, places, names, func(send string, row wire.SendRow) error {
 		return visit(&httpapi.PersonalLine{Type: "send", Send: &httpapi.PersonalSend{ID: send, SendRow: row}})
 	})
@@ -154,6 +173,9 @@ func sentTo(posted *fanfare.AcceptedEvent, places []fanfare.RowID) *httpapi.Pers
 	m := &httpapi.PersonalMessage{ID: posted.Ref().MessageID(), Reference: posted.Direct.Reference, Data: posted.Event.Data}
 	if c := posted.Direct.Content; c != nil {
 		m.Content, _ = json.Marshal(c) // contains only strings, so it cannot fail
+	}
+	if c := posted.Content; c != nil {
+		m.Content, _ = json.Marshal(&c.Content)
 	}
 	for _, place := range places {
 		if to := posted.Direct.To(place); to != nil {

@@ -44,6 +44,7 @@ func schemaDescriptions() map[string]string {
 		"Send.skip_invalid": "The invalid rows of the list are skipped.", "SendPatch.skip_invalid": "Skip the invalid rows of the list.", "SendPatch.template": "Name of a template, or name@version.",
 		"SendPage.sends": "The sends of this page.", "SendRowPage.rows": "The rows of this page.", "SendErrorPage.errors": "The errors of this page.",
 		"SendList.invalid": "Number of rows with an error.", "SendList.uploaded_at": "Time of the upload.",
+		"PersonalFile": "A file that was sent to a person by link.",
 		"PersonalSend": "A row of a person in an uploaded list.",
 
 		"MessageRun": "The result of the dry run of a message.",

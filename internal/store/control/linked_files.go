@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"context"
 
 	"fanfare.dev/fanfare/internal/checksum"
@@ -37,6 +38,18 @@ func (s *Store) LinkedFile(ctx context.Context, id []byte) (found *LinkedFile, e
 		}, id)
 	})
 	return found, err
+}
+
+// LinkedFilesOf returns the ids of the files of a recipient of a service.
+func (s *Store) LinkedFilesOf(ctx context.Context, service string, recipient []byte) (ids [][]byte, err error) {
+	err = s.part.Read(ctx, func(session store.Session) error {
+		ids = nil
+		return session.Each("linked_files_of", func(r store.Row) error {
+			ids = append(ids, bytes.Clone(r.Bytes(0)))
+			return nil
+		}, service, recipient)
+	})
+	return ids, err
 }
 
 // ExpireLinkedFiles removes the files that expire until a time, in Unix seconds.

@@ -28,6 +28,7 @@ import (
 type Store interface {
 	AddLinkedFile(ctx context.Context, f *control.LinkedFile) error
 	LinkedFile(ctx context.Context, id []byte) (*control.LinkedFile, error)
+	LinkedFilesOf(ctx context.Context, service string, recipient []byte) (ids [][]byte, err error)
 	ExpireLinkedFiles(ctx context.Context, until int64) error
 	EraseLinkedFiles(ctx context.Context, service string, recipients [][]byte) error
 }

@@ -35,6 +35,15 @@ func (m memory) LinkedFile(_ context.Context, id []byte) (*control.LinkedFile, e
 	return nil, nil
 }
 
+func (m memory) LinkedFilesOf(_ context.Context, service string, recipient []byte) (ids [][]byte, err error) {
+	for id, f := range m {
+		if f.Service == service && bytes.Equal(f.Recipient, recipient) {
+			ids = append(ids, []byte(id))
+		}
+	}
+	return ids, nil
+}
+
 func (m memory) ExpireLinkedFiles(_ context.Context, until int64) error {
 	for id, f := range m {
 		if f.ExpiresAt <= until {
@@ -177,6 +186,39 @@ func TestFileEndsWithItsRetentionAndItsPerson(t *testing.T) {
 	}
 	if err := f.Erase(t.Context(), "news", []string{"person-1", "ada@example.org"}); err != nil || len(f.store) != 0 {
 		t.Errorf("the file of an erased person is kept: %v", err)
+	}
+}
+
+func TestFilesOfAPersonAreExported(t *testing.T) {
+	f := newFixture(t)
+	path := f.upload(file("the secret text", map[string]any{"filename": "plan.txt"}))
+	f.upload(file("other", nil)) // its message is not stored any more
+	texts := [][]byte{[]byte(`{"link":"https://notify.example` + path + `"}`), []byte(`/d/too-short`)}
+	var known, unknown int
+	export := func(service string, names ...string) (n int) {
+		t.Helper()
+		known, unknown = 0, 0
+		err := f.Export(t.Context(), service, names, texts, func(e *Exported) error {
+			switch {
+			case e.Name == "plan.txt" && string(e.Content) == "the secret text" && e.Type != "" && e.SizeBytes == 15 && !e.ExpiresAt.IsZero():
+				known++
+			case e.Name == "" && e.Content == nil && e.SizeBytes > 0:
+				unknown++
+			default:
+				t.Errorf("exported %+v", e)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return known + unknown
+	}
+	if export("news", "person-1", "ada@example.org", "ADA@example.org"); known != 1 || unknown != 1 {
+		t.Errorf("%d files are exported with their contents, %d without", known, unknown)
+	}
+	if n := export("other", "ada@example.org") + export("news", "bob@example.org", "person-1"); n != 0 {
+		t.Errorf("%d files of others are exported", n)
 	}
 }
 

@@ -288,6 +288,9 @@ INSERT INTO linked_files (id, service, recipient, expires_at, content) VALUES ($
 -- name: linked_file
 SELECT service, expires_at, content FROM linked_files WHERE id = $1
 
+-- name: linked_files_of
+SELECT id FROM linked_files WHERE service = $1 AND recipient = $2 ORDER BY id
+
 -- name: linked_files_expire
 -- idempotent: by what it names
 DELETE FROM linked_files WHERE expires_at <= $1

@@ -176,6 +176,8 @@ DELETE FROM send_parts WHERE send = ?
 INSERT INTO linked_files (id, service, recipient, expires_at, content) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
 -- name: linked_file
 SELECT service, expires_at, content FROM linked_files WHERE id = ?
+-- name: linked_files_of
+SELECT id FROM linked_files WHERE service = ? AND recipient = ? ORDER BY id
 -- name: linked_files_expire
 DELETE FROM linked_files WHERE expires_at <= ?
 -- name: linked_files_erase
