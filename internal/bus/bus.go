@@ -38,13 +38,17 @@ type Options struct {
 	Dir      string        // directory of the embedded server's files; for a Member: of the earlier bus of this server, which a new cluster takes over
 	URL      string        // of a cluster; empty for an embedded server
 	Member   *Member       // the embedded server of a cluster; nil: an embedded server of its own, or the one at URL
-	Sync     bool          // embedded: sync each append to the disk
+	Sync     bool          // embedded: sync each append to the disk; otherwise SyncPoint does it from time to time
 	Lease    time.Duration // how long a message stays with a consumer that does not respond; at least 1 s
 	Replicas int           // of each stream on a cluster; 0: unchanged
 	Matches  bool          // with a cluster: no other process matches events at this time
 	Existing bool          // with a Member: the streams must exist, because the store has events
+	LastSeq  uint64        // of EVENTS, as far as the store knows; 0: unknown
 	FirstSeq uint64        // lowest sequence that a new EVENTS stream may use, above all that the store knows
 	Logger   *slog.Logger
+
+	// PowerLost is the result of PowerLost. The caller has recorded durably that the batches have to be created again.
+	PowerLost bool
 }
 
 // Bus is an open bus.
@@ -59,6 +63,7 @@ type Bus struct {
 	metadata map[string]string // of a new stream EVENTS
 
 	eventNames, batchNames *blockNames
+	syncPoints             *syncPoints
 
 	mu     sync.Mutex
 	leases map[*Lease]struct{}
@@ -98,7 +103,10 @@ func (b *Bus) open(ctx context.Context) error {
 		return err
 	}
 	b.eventNames, b.batchNames = b.namesOf(eventsStream), b.namesOf(batchesStream)
-	return b.syncTree()
+	if err := b.syncTree(); err != nil {
+		return err
+	}
+	return b.openSyncPoints(ctx)
 }
 
 // connect starts or connects the bus.
@@ -130,7 +138,7 @@ func (b *Bus) connect() (err error) {
 
 // Close ends the consumers and, unless it belongs to a Member, the embedded server. Messages that were received but
 // not finished are delivered again after the next start.
-func (b *Bus) Close() error {
+func (b *Bus) Close() (err error) {
 	b.once.Do(func() {
 		b.mu.Lock()
 		b.stop() // no queue can be opened after this
@@ -141,9 +149,10 @@ func (b *Bus) Close() error {
 		}
 		if b.alone {
 			b.embedded.stop()
+			err = b.syncPoints.end()
 		}
 	})
-	return nil
+	return err
 }
 
 // Connected reports whether appends and leases can succeed now.

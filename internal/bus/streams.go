@@ -107,7 +107,7 @@ func (b *Bus) AppendEvents(ctx context.Context, lane fanfare.Lane, group []byte)
 	if err != nil {
 		return 0, fmt.Errorf("append to %s: %w", eventsStream, err)
 	}
-	if err := b.eventNames.sync(); err != nil {
+	if err := errors.Join(b.eventNames.sync(), b.syncPoints.reserve(ack.Sequence)); err != nil {
 		return 0, fmt.Errorf("append to %s: %w", eventsStream, err)
 	}
 	return ack.Sequence, nil
@@ -128,6 +128,9 @@ func (b *Bus) EventGroup(ctx context.Context, seq uint64) (group []byte, kept ti
 	}
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("read %s: %w", eventsStream, err)
+	}
+	if msg.Subject == skippedSubject {
+		return nil, time.Time{}, nil
 	}
 	return msg.Data, msg.Time.UTC(), nil
 }
@@ -245,8 +248,10 @@ func (b *Bus) ReplayEvents(ctx context.Context, since time.Time, visit func(seq 
 		if err != nil {
 			return err
 		}
-		if err := visit(meta.Sequence.Stream, meta.Timestamp, msg.Data()); err != nil {
-			return err
+		if msg.Subject() != skippedSubject {
+			if err := visit(meta.Sequence.Stream, meta.Timestamp, msg.Data()); err != nil {
+				return err
+			}
 		}
 		if meta.Sequence.Stream >= info.State.LastSeq {
 			return nil

@@ -9,12 +9,13 @@ import (
 // flag (with dashes) and an environment variable.
 type Config struct {
 	// Storage.
-	DataDir    string        `koanf:"data_dir" default:"./fanfare-data" doc:"Directory of the stores, the embedded bus, the keys and admin.key. If it does not exist, it is created with mode 0700."`
-	Durability string        `koanf:"durability" default:"fsync" doc:"Whether acknowledged data survives a power loss (fsync) or only a crash of the process (relaxed). The setting applies to the whole server."`
-	DiskFloor  DiskFloor     `koanf:"disk_floor" default:"5% or 1GB" doc:"Free disk space below which the API rejects events with status 507, while delivery continues. A percentage, a size, or both, in which case the smaller one applies; 0 disables the check."`
-	Retention  int           `koanf:"retention_days" default:"30" doc:"Number of days for which deliveries can be traced, at least 1. Older data is deleted by day of receipt. A day with open or scheduled messages is deleted only after these messages have been sent and another half of retention_days has passed since then."`
-	AuditDays  int           `koanf:"audit_days" default:"365" doc:"Number of days for which audit log entries are stored, at least 1 and never fewer than retention_days."`
-	Lease      time.Duration `koanf:"lease" default:"90s" doc:"Time for which a sender holds a batch before another sender can take it over, 10s to 1h. A sender does not start a transaction that could take longer than the remaining time."`
+	DataDir      string        `koanf:"data_dir" default:"./fanfare-data" doc:"Directory of the stores, the embedded bus, the keys and admin.key. If it does not exist, it is created with mode 0700."`
+	Durability   string        `koanf:"durability" default:"fsync" doc:"Whether acknowledged data survives a power loss (fsync) or only a crash of the process (relaxed). The setting applies to the whole server."`
+	SyncInterval time.Duration `koanf:"sync_interval" default:"1s" doc:"With durability relaxed: interval at which data is synced to the disk, 100ms to 1m. A loss of power destroys at most what was acknowledged in this time and the second before."`
+	DiskFloor    DiskFloor     `koanf:"disk_floor" default:"5% or 1GB" doc:"Free disk space below which the API rejects events with status 507, while delivery continues. A percentage, a size, or both, in which case the smaller one applies; 0 disables the check."`
+	Retention    int           `koanf:"retention_days" default:"30" doc:"Number of days for which deliveries can be traced, at least 1. Older data is deleted by day of receipt. A day with open or scheduled messages is deleted only after these messages have been sent and another half of retention_days has passed since then."`
+	AuditDays    int           `koanf:"audit_days" default:"365" doc:"Number of days for which audit log entries are stored, at least 1 and never fewer than retention_days."`
+	Lease        time.Duration `koanf:"lease" default:"90s" doc:"Time for which a sender holds a batch before another sender can take it over, 10s to 1h. A sender does not start a transaction that could take longer than the remaining time."`
 
 	SessionRetention time.Duration `koanf:"session_retention" default:"168h" doc:"Time for which an ended session and its data are stored, 1m or more. A purge removes the requests and responses of a durable session earlier."`
 

@@ -42,6 +42,9 @@ func (c *Config) Validate() error {
 	if c.SessionRetention < time.Minute {
 		refuse("session_retention", "use 1m or more", "%v is too short", c.SessionRetention)
 	}
+	if c.SyncInterval < 100*time.Millisecond || c.SyncInterval > time.Minute {
+		refuse("sync_interval", "use 100ms to 1m", "%v is out of range", c.SyncInterval)
+	}
 	if c.Lease < 10*time.Second || c.Lease > time.Hour {
 		refuse("lease", "use 10s to 1h", "%v is out of range", c.Lease)
 	}

@@ -94,6 +94,14 @@ func Rename(from, to string) error {
 	return err
 }
 
+// Remove removes a file or an empty directory, so that a loss of power does not bring it back. A missing one is not an error.
+func Remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
 // SyncTree makes the name of a directory and all names below it durable, but not the content of its files.
 func SyncTree(path string) error {
 	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
@@ -112,7 +120,10 @@ func SyncTree(path string) error {
 }
 
 // SyncDir makes the names in a directory durable.
-func SyncDir(path string) error {
+func SyncDir(path string) error { return Sync(path) }
+
+// Sync makes the content of a file durable, or the names in a directory.
+func Sync(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
 		return err

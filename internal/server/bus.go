@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/recovery"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/datadir"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // quorumPatience is how long a node that has acquired the lease waits until the embedded NATS servers have a quorum. Then another
@@ -64,7 +65,7 @@ func (c *components) openBus(ctx context.Context) (err error) {
 	options := bus.Options{
 		Dir: filepath.Join(c.dir, datadir.Bus), URL: c.config.NATS, Member: c.nats, Sync: c.config.Fsync(), Lease: c.config.Lease,
 		Replicas: c.config.StreamReplicas(), Matches: c.node != nil,
-		FirstSeq: recovery.FirstGroup(c.highest, c.backupNote), Logger: c.log,
+		FirstSeq: recovery.FirstGroup(c.highest, c.backupNote), LastSeq: c.highest.Stream(), Logger: c.log,
 	}
 	switch {
 	case c.nats != nil:
@@ -78,12 +79,27 @@ func (c *components) openBus(ctx context.Context) (err error) {
 	if c.busLost, err = c.lostBus(); err != nil {
 		return err
 	}
+	if c.nats == nil && c.config.NATS == "" {
+		if c.powerLost, err = bus.PowerLost(options.Dir); err != nil {
+			return err
+		}
+	}
+	if options.PowerLost = c.powerLost; c.powerLost {
+		if err := recovery.MarkBusLost(c.dir); err != nil {
+			return err
+		}
+		c.busLost = true
+	}
 	options.Existing = c.highest > 0 && !c.busLost && !c.backupNote.New()
 	if c.bus, err = bus.Open(ctx, options); err != nil {
 		return err
 	}
 	c.onStop(c.bus.Close)
 	c.leaveBus = c.bus.Close
+	if !c.config.Fsync() {
+		c.onStop(func() error { return c.bus.SyncPoint(context.Background(), c.db.SyncAll) }) // when nothing writes any more
+		c.background(c.syncRegularly)
+	}
 	c.recovery = recovery.Recovery{Dir: c.dir, Note: c.backupNote, Store: c.store, Registry: c.registry, Bus: c.bus}
 	if !c.backupNote.New() {
 		return nil
@@ -94,6 +110,22 @@ func (c *components) openBus(ctx context.Context) (err error) {
 	}
 	c.log.Warn("restored from a backup: everything is paused", "backup", c.backupNote.Backup, "broadcasts", c.backupNote.Broadcasts, "unsettled", c.backupNote.Deliveries, "unmatched", c.backupNote.Unmatched)
 	return nil
+}
+
+// syncRegularly limits what a loss of power destroys in durability relaxed.
+func (c *components) syncRegularly(ctx context.Context) {
+	ticker := time.NewTicker(c.config.SyncInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := c.bus.SyncPoint(ctx, c.db.SyncAll); err != nil && ctx.Err() == nil {
+			c.log.Log(ctx, retry.LogLevel(err), "cannot sync the data to the disk; retrying", "error", err)
+		}
+	}
 }
 
 // lostBus reports whether the bus was lost, and the record was not.

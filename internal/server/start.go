@@ -125,9 +125,10 @@ type components struct {
 	workers  *workercall.Workers
 
 	// openBus
-	bus      *bus.Bus
-	busLost  bool // the embedded bus is new, but the record is not
-	recovery recovery.Recovery
+	bus       *bus.Bus
+	busLost   bool // the batches of the embedded bus are lost, but the record is not
+	powerLost bool // in durability relaxed
+	recovery  recovery.Recovery
 
 	// startRecorder
 	due       *due.Scheduler
@@ -352,9 +353,13 @@ func (c *components) startRecorder(ctx context.Context) error {
 		return err
 	}
 	c.progress.Begin("replace the lost bus", 0)
-	open, err := c.recovery.ReplaceBus(ctx, c.days, c.due)
+	open, err := c.recovery.ReplaceBus(ctx, c.days, c.due, c.powerLost, c.db.SyncAll)
 	if err != nil {
 		return err
+	}
+	if c.powerLost {
+		c.log.Warn("the power was lost in durability relaxed: what was acknowledged shortly before is lost, and open broadcasts continue", "broadcasts", open, "sync_interval", c.config.SyncInterval.String())
+		return nil
 	}
 	c.log.Warn("the bus was lost and was created again: open broadcasts continue, but events that were not matched are lost", "broadcasts", open)
 	return nil

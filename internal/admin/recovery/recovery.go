@@ -30,6 +30,7 @@ import (
 const (
 	skippedGroups = 1 << 32 // of EVENTS
 	skippedRows   = 1 << 18 // of each partition
+	rowsInSeconds = 1 << 14 // of each partition, far more than are created in the seconds before a loss of power
 )
 
 // A Recovery restores open work.

@@ -47,6 +47,11 @@ func newDB(first *Side) *DB {
 	return d
 }
 
+// SyncAll makes all committed transactions survive a loss of power, also in durability relaxed.
+func (d *DB) SyncAll(ctx context.Context) error {
+	return d.Current().DB.(interface{ SyncAll(context.Context) error }).SyncAll(ctx)
+}
+
 // Current returns the database in use.
 func (d *DB) Current() *Side { return d.current.Load() }
 

@@ -10,3 +10,6 @@ func (db *DB) Sync(ctx context.Context) error {
 		return err
 	})
 }
+
+// SyncAll is Sync: PostgreSQL has one log.
+func (db *DB) SyncAll(ctx context.Context) error { return db.Sync(ctx) }
