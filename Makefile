@@ -227,22 +227,33 @@ crash-postgres: ## Run the crash tests on PostgreSQL, which is killed and cut of
 # A disk that forgets needs FUSE and the right to mount. Without them, the summary of make ci says that nothing was tested.
 FUSE := /dev/fuse
 
+# The short form runs one test for each kind of data that is acknowledged. Tests that start a PostgreSQL of their own are left out.
+POWER_TAGS  := -tags 'crashsteps powerloss'
+POWER_SHORT := Power|DurableSession|TestMailboxesKeep|ABounceCounts|EachRowOfASend|EachEventIsInOneDigest|AnErasureIsFinished
+POWER_SKIP  := $(OWN_POSTGRES)|TestAShareOfTheTime|TestACheckOfEvery|WhenTheDiskFails|OnlyTheLastMoment|DatabaseMoves|/relaxed
+POWER_LONG   = CRASH_POWER_LOSSES=$(or $(LOSSES),40) CRASH_SESSION_KILLS=30 go test -count=1 -v -parallel 2 $(POWER_TAGS) -timeout 1h -skip '$(POWER_SKIP)' ./internal/test/crash
+POWER_OTHER  = CRASH_DISK_FAULTS=100 CRASH_RELAXED_LOSSES=100 go test -count=1 -v $(POWER_TAGS) -timeout 2h -run 'WhenTheDiskFails|OnlyTheLastMoment' ./internal/test/crash
+POWER_SUM   := awk '{print} / losses of power; the disk/ {all += $$2} END {print all " losses of power"}'
+
 .PHONY: power-loss
 power-loss: ## Cut the power under load on a disk that forgets what was not synced (needs FUSE and root).
 	@probe=$$(mktemp -d); possible=no; \
 	if [ -e $(FUSE) ] && mount -t tmpfs none "$$probe" 2>/dev/null && umount "$$probe"; then possible=yes; fi; rmdir "$$probe"; \
 	if [ $$possible = no ]; then $(STEP) 'losses of power: NOT TESTED, because nothing can be mounted' true; exit; fi; \
 	$(GOTEST) 'the disk that forgets' -count=1 -tags powerloss -timeout 10m ./internal/test/powerloss/... ./internal/durablefile; \
-	$(GOTEST) 'losses of power' -count=1 -tags 'crashsteps powerloss' -timeout 20m -run Power ./internal/test/crash
+	CRASH_POWER_LOSSES=8 CRASH_DISK_FAULTS=6 CRASH_RELAXED_LOSSES=4 CRASH_SESSION_KILLS=4 CRASH_MAILBOX_KILLS=2 CRASH_KILLS=2 \
+	$(GOTEST) 'losses of power' -count=1 $(POWER_TAGS) -timeout 20m -parallel 4 -run '$(POWER_SHORT)' -skip '/relaxed$$' ./internal/test/crash
 
 .PHONY: power-mutants
 power-mutants: ## Leave out one sync after the other, and see that losses of power show it.
 	go test -count=1 -v -tags 'crashsteps powerloss mutation' -timeout 1h -run '^TestEachMissingSyncIsFound$$' ./internal/test/crash
 
 .PHONY: power-losses
-power-losses: ## Cut the power 300 times under load, on each store (LOSSES=300).
-	CRASH_POWER_LOSSES=$(or $(LOSSES),300) go test -count=1 -v -tags 'crashsteps powerloss' -timeout 3h -run Power ./internal/test/crash
-	FANFARE_TEST_DB=postgres CRASH_POWER_LOSSES=$(or $(LOSSES),300) go test -count=1 -v -tags 'crashsteps powerloss' -timeout 3h -run Power ./internal/test/crash
+power-losses: ## Cut the power more than 300 times on each store, for all data that is acknowledged (LOSSES=40 of two tests).
+	$(POWER_LONG) | $(POWER_SUM)
+	FANFARE_TEST_DB=postgres $(POWER_LONG) | $(POWER_SUM)
+	$(POWER_OTHER)
+	FANFARE_TEST_DB=postgres $(POWER_OTHER)
 
 .PHONY: chaos
 chaos: ## Run a cluster under random faults for three minutes, and check the promises at the relay.

@@ -83,78 +83,78 @@ func (s *sentMails) take(_ string, to []string, body []byte) {
 // acknowledged in the sync interval and one second before a loss may be missing, and no number is used for two things.
 func TestRelaxedLosesOnlyTheLastMomentBeforeThePowerFails(t *testing.T) {
 	t.Parallel()
-	t.Run("relaxed", func(t *testing.T) {
-		of := tell(t)
-		w := &world{t: of, seed: seedOf(of), server: newServer(of, "relaxed", chosenDatabase(), "FANFARE_SYNC_INTERVAL="+relaxedInterval.String(), "FANFARE_FAULT=power-lost")}
-		w.server.withPower()
-		w.limit()
-		mails := &sentMails{titles: map[string]string{}, readers: map[string]map[string]bool{}, messages: map[string]string{}}
-		relay := sink.New(sink.Config{OnMessage: mails.take, Inject: sink.Inject{Seed: w.seed, TempFail: 0.02}})
-		address, err := relay.Listen("127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		go func() { _ = relay.Serve() }() // what goes wrong with it shows as a mail that does not come
-		t.Cleanup(func() { _ = relay.Close() })
-		w.server.awaitReady(w.server.start())
+	of := tell(t)
+	w := &world{t: of, seed: seedOf(of), server: newServer(of, "fsync", chosenDatabase(), "FANFARE_SYNC_INTERVAL="+relaxedInterval.String(), "FANFARE_FAULT=power-lost")}
+	w.server.durability = "relaxed" // and it loses its power
+	w.limit()
+	mails := &sentMails{titles: map[string]string{}, readers: map[string]map[string]bool{}, messages: map[string]string{}}
+	relay := sink.New(sink.Config{OnMessage: mails.take, Inject: sink.Inject{Seed: w.seed, TempFail: 0.02}})
+	address, err := relay.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = relay.Serve() }() // what goes wrong with it shows as a mail that does not come
+	t.Cleanup(func() { _ = relay.Close() })
+	w.server.awaitReady(w.server.start())
+	w.must(func(ctx context.Context, api *client.Client) error {
+		_, err := api.Apply(ctx, fmt.Appendf(nil, relaxedDocument, address, connections), false)
+		return err
+	})
+	for i := range relaxedReaders {
 		w.must(func(ctx context.Context, api *client.Client) error {
-			_, err := api.Apply(ctx, fmt.Appendf(nil, relaxedDocument, address, connections), false)
+			_, err := api.PutSubscription(ctx, client.Subscription{ID: fmt.Sprint("reader", i), Topic: story, Channel: "email", To: fmt.Sprintf("reader%d@example.org", i)})
 			return err
 		})
-		for i := range relaxedReaders {
-			w.must(func(ctx context.Context, api *client.Client) error {
-				_, err := api.PutSubscription(ctx, client.Subscription{ID: fmt.Sprint("reader", i), Topic: story, Channel: "email", To: fmt.Sprintf("reader%d@example.org", i)})
-				return err
-			})
-		}
-		<-time.After(relaxedWindow) // from now on, these are certain
+	}
+	<-time.After(relaxedWindow) // from now on, these are certain
 
-		stop, end := context.WithCancel(w.given)
-		defer end()
-		var running sync.WaitGroup
-		var events, subscriptions []acknowledged
-		running.Go(func() {
-			events = w.acknowledge(stop, 15*time.Millisecond, func(ctx context.Context, api *client.Client, n int) (string, string, error) {
-				title := fmt.Sprint("title-", n)
-				accepted, err := api.Publish(ctx, story, map[string]any{"title": title}, client.PublishOptions{ID: title})
-				return accepted.ID, title, err
-			})
+	stop, end := context.WithCancel(w.given)
+	defer end()
+	var running sync.WaitGroup
+	var events, subscriptions []acknowledged
+	running.Go(func() {
+		events = w.acknowledge(stop, 15*time.Millisecond, func(ctx context.Context, api *client.Client, n int) (string, string, error) {
+			title := fmt.Sprint("title-", n)
+			accepted, err := api.Publish(ctx, story, map[string]any{"title": title}, client.PublishOptions{ID: title})
+			return accepted.ID, title, err
 		})
-		running.Go(func() {
-			subscriptions = w.acknowledge(stop, 20*time.Millisecond, func(ctx context.Context, api *client.Client, n int) (string, string, error) {
-				put, err := api.PutSubscription(ctx, client.Subscription{Topic: note, Channel: "email", To: fmt.Sprintf("subscriber%d@example.org", n)})
-				return put.ID, fmt.Sprint("subscriber", n), err
-			})
-		})
-		var losses []time.Time
-		random := w.random(1)
-		for range setting(t, "CRASH_RELAXED_LOSSES", 8) {
-			l := w.server.current()
-			w.server.awaitReady(l)
-			wait(random, 2*relaxedWindow)
-			losses = append(losses, time.Now())
-			w.server.kill(l)
-			w.server.start()
-		}
-		w.server.awaitReady(w.server.current())
-		end()
-		running.Wait()
-		if err := context.Cause(w.given); err != nil {
-			t.Fatal(err)
-		}
-		mayMiss := func(a *acknowledged) bool {
-			return slices.ContainsFunc(losses, func(loss time.Time) bool { return !a.at.After(loss.Add(time.Second)) && a.at.After(loss.Add(-relaxedWindow)) })
-		}
-		missing := w.checkRelaxedEvents(events, mayMiss, mails)
-		gone := w.checkRelaxedSubscriptions(subscriptions, mayMiss)
-		mails.mu.Lock()
-		defer mails.mu.Unlock()
-		for _, wrong := range mails.wrong {
-			w.t.Error(wrong)
-		}
-		t.Logf("%d losses, slowest start %v; of %d acknowledged events %d are missing, of %d subscriptions %d; %d mails to %d deliveries", len(losses), w.server.slowest.Round(time.Millisecond),
-			len(events), missing, len(subscriptions), gone, mails.taken, len(mails.messages))
 	})
+	running.Go(func() {
+		subscriptions = w.acknowledge(stop, 20*time.Millisecond, func(ctx context.Context, api *client.Client, n int) (string, string, error) {
+			put, err := api.PutSubscription(ctx, client.Subscription{Topic: note, Channel: "email", To: fmt.Sprintf("subscriber%d@example.org", n)})
+			return put.ID, fmt.Sprint("subscriber", n), err
+		})
+	})
+	var losses []time.Time
+	random := w.random(1)
+	for range setting(t, "CRASH_RELAXED_LOSSES", 8) {
+		l := w.server.current()
+		w.server.awaitReady(l)
+		wait(random, 2*relaxedWindow)
+		losses = append(losses, time.Now())
+		w.server.kill(l)
+		w.server.start()
+	}
+	w.server.awaitReady(w.server.current())
+	end()
+	running.Wait()
+	if err := context.Cause(w.given); err != nil {
+		t.Fatal(err)
+	}
+	mayMiss := func(a *acknowledged) bool {
+		return slices.ContainsFunc(losses, func(loss time.Time) bool {
+			return !a.at.After(loss.Add(time.Second)) && a.at.After(loss.Add(-relaxedWindow))
+		})
+	}
+	missing := w.checkRelaxedEvents(events, mayMiss, mails)
+	gone := w.checkRelaxedSubscriptions(subscriptions, mayMiss)
+	mails.mu.Lock()
+	defer mails.mu.Unlock()
+	for _, wrong := range mails.wrong {
+		w.t.Error(wrong)
+	}
+	t.Logf("%d losses, slowest start %v; of %d acknowledged events %d are missing, of %d subscriptions %d; %d mails to %d deliveries", len(losses), w.server.slowest.Round(time.Millisecond),
+		len(events), missing, len(subscriptions), gone, mails.taken, len(mails.messages))
 }
 
 // acknowledge makes requests until stop ends.
@@ -185,13 +185,19 @@ func (w *world) acknowledge(stop context.Context, every time.Duration, request f
 func (w *world) checkRelaxedEvents(events []acknowledged, mayMiss func(*acknowledged) bool, mails *sentMails) (missing int) {
 	w.t.Helper()
 	titles := map[string]string{}
+	var b fanfare.Broadcast
+	w.t.Cleanup(func() {
+		if w.t.Failed() {
+			w.t.Logf("the last event that was checked: %+v", b)
+		}
+	})
 	for i := range events {
 		e := &events[i]
 		if before, used := titles[e.id]; used {
 			w.t.Errorf("the id %s was given to %s and to %s", e.id, before, e.source)
 		}
 		titles[e.id] = e.source
-		var b fanfare.Broadcast
+		b = fanfare.Broadcast{}
 		find := func() error {
 			return w.server.do(w.given, func(ctx context.Context, api *client.Client) (err error) { b, err = api.Event(ctx, e.id); return err })
 		}
