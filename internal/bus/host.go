@@ -72,6 +72,11 @@ func startHost(options *server.Options, log *slog.Logger) (*host, error) {
 }
 
 func (h *host) start() error {
+	if !isMissing(h.dir) {
+		if err := repairFiles(h.dir, h.options.Cluster.Name == "", h.log); err != nil {
+			return fmt.Errorf("embedded NATS: %w", err)
+		}
+	}
 	if h.options.SyncAlways {
 		if err := resync(h.dir); err != nil {
 			return fmt.Errorf("embedded NATS: %w", err)

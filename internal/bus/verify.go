@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -97,18 +98,6 @@ func VerifyFiles(dir string, report FileReport) error {
 	})
 }
 
-func hashOf(key string, parts ...[]byte) []byte {
-	k := sha256.Sum256([]byte(key))
-	h, err := highwayhash.New64(k[:])
-	if err != nil {
-		panic(err) // the key has the right length
-	}
-	for _, p := range parts {
-		h.Write(p) //nolint:errcheck // a hash returns no errors
-	}
-	return h.Sum(nil)
-}
-
 func verifyMeta(folder, key, relative string, damage *FileDamage, report FileReport) error {
 	meta, err := os.ReadFile(filepath.Join(folder, metaFile)) //nolint:gosec // below the data directory
 	if err != nil {
@@ -148,68 +137,134 @@ func verifyIndex(path, stream, relative string, report FileReport) error {
 
 // verifyBlock verifies the records of a file of messages, and returns the highest sequence up to its end.
 func verifyBlock(path, stream, relative string, last uint64, report FileReport) (uint64, error) {
-	b, err := os.ReadFile(path) //nolint:gosec // below the data directory
-	if errors.Is(err, fs.ErrNotExist) {
-		return last, nil
-	}
-	if err != nil {
+	b, err := readBlock(path)
+	if err != nil || b == nil {
 		return last, err
 	}
-	if bytes.HasPrefix(b, []byte("cmp")) {
-		return last, fmt.Errorf("%s is compressed, which this program does not read", relative)
+	s := blockScanner{hash: newRecordHash(stream, path), stream: stream, last: last}
+	s.scan(b, func(d *blockDamage) {
+		d.File = relative
+		report.Damaged(&d.FileDamage)
+	})
+	report.Verified(s.messages, int64(len(b)))
+	return s.last, nil
+}
+
+// readBlock reads a file of messages; nil if it does not exist.
+func readBlock(path string) ([]byte, error) {
+	b, err := os.ReadFile(path) //nolint:gosec // below the data directory
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	key := fmt.Sprintf("%s-%d", stream, number(path))
-	messages := 0
+	if bytes.HasPrefix(b, []byte("cmp")) {
+		return nil, fmt.Errorf("%s is compressed, which this program does not read", path)
+	}
+	return b, err
+}
+
+// A blockDamage is a damaged record, or what stands where records should be.
+type blockDamage struct {
+	FileDamage
+	at, next int  // offsets of the record and of the next valid one; next is 0 if there is none
+	subject  bool // the hash matches, and only the length of the subject is wrong
+}
+
+// A blockScanner reads the records of a file of messages.
+type blockScanner struct {
+	hash     recordHasher
+	stream   string
+	last     uint64 // highest sequence so far
+	messages int    // with a hash that matches
+}
+
+// scan visits each damage of a file.
+func (s *blockScanner) scan(b []byte, damaged func(*blockDamage)) {
 	for at := 0; at < len(b); {
-		if r, ok := recordAt(b, at, key); ok {
+		if r, ok := s.hash.recordAt(b, at); ok {
 			if !r.erased {
-				messages++
-				if !isSubjectOf(stream, r.subject) { // the hash does not cover the length of the subject
-					report.Damaged(&FileDamage{File: relative, Stream: stream, Sequence: r.sequence, Text: fmt.Sprintf("a message has the subject %q, which no message of the stream has, at byte %d", r.subject, at)})
+				s.messages++
+				if !isSubjectOf(s.stream, r.subject) { // the hash does not cover the length of the subject
+					damaged(&blockDamage{at: at, next: at + r.size, subject: true, FileDamage: FileDamage{Stream: s.stream, Sequence: r.sequence, At: r.time,
+						Text: fmt.Sprintf("a message has the subject %q, which no message of the stream has, at byte %d", r.subject, at)}})
 				}
 			}
-			last = max(last, r.sequence)
+			s.last = max(s.last, r.sequence)
 			at += r.size
 			continue
 		}
-		next, following := nextRecord(b, at+1, key, last)
-		damage := &FileDamage{File: relative, Stream: stream, Sequence: last + 1, Text: fmt.Sprintf("a message does not match its hash, at byte %d", at)}
-		if seq := binary.LittleEndian.Uint64(append(b[at:len(b):len(b)], make([]byte, 12)...)[4:]); last == 0 && seq < 1<<40 {
-			damage.Sequence = seq
+		next, following := s.hash.nextRecord(b, at+1, s.last)
+		d := &blockDamage{at: at, next: next, FileDamage: FileDamage{Stream: s.stream, Sequence: s.last + 1, Text: fmt.Sprintf("a message does not match its hash, at byte %d", at)}}
+		head := append(b[at:min(len(b), at+recordHeader):min(len(b), at+recordHeader)], make([]byte, recordHeader)...)
+		if sequence := binary.LittleEndian.Uint64(head[4:]); s.last == 0 && sequence < 1<<40 {
+			d.Sequence = sequence
 		}
+		d.At = time.Unix(0, int64(binary.LittleEndian.Uint64(head[12:]))).UTC()
 		if following == nil {
-			damage.Text = fmt.Sprintf("the last message does not match its hash or is incomplete, at byte %d; a kill or a loss of power while it was written has the same effect", at)
-			report.Damaged(damage)
-			break
+			d.Text = fmt.Sprintf("the last message does not match its hash or is incomplete, at byte %d; a kill or a loss of power while it was written has the same effect", at)
+			damaged(d)
+			return
 		}
-		if last == 0 { // the next message says it more reliably
-			damage.Sequence = max(1, following.sequence) - 1
+		d.At = following.time
+		if s.last == 0 { // the next message says it more reliably
+			d.Sequence = max(1, following.sequence) - 1
 		}
 		for rest := next; rest < len(b); {
-			r, ok := recordAt(b, rest, key)
+			r, ok := s.hash.recordAt(b, rest)
 			if !ok {
 				break
 			}
-			damage.Last = max(damage.Last, r.sequence)
+			d.Last = max(d.Last, r.sequence)
 			rest += r.size
 		}
-		report.Damaged(damage)
-		last = max(last, damage.Sequence)
+		damaged(d)
+		s.last = max(s.last, d.Sequence)
 		at = next
 	}
-	report.Verified(messages, int64(len(b)))
-	return last, nil
 }
 
 type record struct {
 	size     int
 	sequence uint64
+	time     time.Time
 	erased   bool
 	subject  string
 }
 
+// A recordHasher computes the hashes of the records of one file.
+type recordHasher struct{ hash hash.Hash }
+
+func newRecordHash(stream, path string) recordHasher {
+	return recordHasher{newHash(fmt.Sprintf("%s-%d", stream, number(path)))}
+}
+
+func newHash(key string) hash.Hash {
+	k := sha256.Sum256([]byte(key))
+	h, err := highwayhash.New64(k[:])
+	if err != nil {
+		panic(err) // the key has the right length
+	}
+	return h
+}
+
+func hashOf(key string, content []byte) []byte {
+	h := newHash(key)
+	h.Write(content) //nolint:errcheck // a hash returns no errors
+	return h.Sum(nil)
+}
+
+// sum returns the hash of a record of valid lengths.
+func (h recordHasher) sum(record []byte, subject, skipped int) []byte {
+	data := record[recordHeader : len(record)-recordHash]
+	h.hash.Reset()
+	h.hash.Write(record[4:20])   //nolint:errcheck // a hash returns no errors
+	h.hash.Write(data[:subject]) //nolint:errcheck // a hash returns no errors
+	h.hash.Write(data[skipped:]) //nolint:errcheck // a hash returns no errors
+	var sum [recordHash]byte
+	return h.hash.Sum(sum[:0])
+}
+
 // recordAt reads the record at an offset, and reports whether its hash matches.
-func recordAt(b []byte, at int, key string) (r record, ok bool) {
+func (h recordHasher) recordAt(b []byte, at int) (r record, ok bool) {
 	if at+recordHeader+recordHash > len(b) {
 		return r, false
 	}
@@ -225,16 +280,17 @@ func recordAt(b []byte, at int, key string) (r record, ok bool) {
 	if size > maxRecord || int(size) > len(b)-at || int(size) < recordHeader+skipped+recordHash {
 		return r, false
 	}
-	data := b[at+recordHeader : at+int(size)-recordHash]
-	if !bytes.Equal(hashOf(key, head[4:20], data[:subject], data[skipped:]), b[at+int(size)-recordHash:at+int(size)]) {
+	whole := b[at : at+int(size)]
+	if !bytes.Equal(h.sum(whole, subject, skipped), whole[len(whole)-recordHash:]) {
 		return r, false
 	}
 	sequence := binary.LittleEndian.Uint64(head[4:])
-	return record{int(size), sequence &^ (erasedFlag | deletedFlag), sequence == 0 || sequence&(erasedFlag|deletedFlag) != 0, string(data[:subject])}, true
+	return record{int(size), sequence &^ (erasedFlag | deletedFlag), time.Unix(0, int64(binary.LittleEndian.Uint64(head[12:]))).UTC(),
+		sequence == 0 || sequence&(erasedFlag|deletedFlag) != 0, string(whole[recordHeader : recordHeader+subject])}, true
 }
 
 // nextRecord returns the offset of the next valid record from an offset, or nil.
-func nextRecord(b []byte, from int, key string, last uint64) (int, *record) {
+func (h recordHasher) nextRecord(b []byte, from int, last uint64) (int, *record) {
 	for at := from; at+recordHeader+recordHash <= len(b); at++ {
 		// The hash is expensive: look at what the record says first.
 		size := binary.LittleEndian.Uint32(b[at:]) &^ headersFlag
@@ -242,7 +298,7 @@ func nextRecord(b []byte, from int, key string, last uint64) (int, *record) {
 		if size < recordHeader+recordHash || size > maxRecord || int(size) > len(b)-at || last > 0 && (sequence > last+1<<20) {
 			continue
 		}
-		if r, ok := recordAt(b, at, key); ok {
+		if r, ok := h.recordAt(b, at); ok {
 			return at, &r
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"mime/multipart"
 	"mime/quotedprintable"
 	"net/mail"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/sink"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 // bitFlips is how many bits TestNoFlippedBitBecomesAWrongMessage flips. FANFARE_BIT_FLIPS sets another number, and
@@ -67,11 +69,8 @@ type flipWorld struct {
 func TestNoFlippedBitBecomesAWrongMessage(t *testing.T) {
 	t.Parallel()
 	seed := numberFrom(t, "FANFARE_BIT_FLIPS_SEED", 1)
-	w := newFlipWorld(t, uint64(seed))
-	kinds := []string{"bus", "backup"}
-	if w.database == "" {
-		kinds = []string{"event", "manifest", "bus", "event", "manifest", "file", "log", "bus", "backup", "waiting"}
-	}
+	w := newFlipWorld(t, uint64(seed), "")
+	kinds := []string{"event", "manifest", "bus", "event", "manifest", "file", "log", "bus", "backup", "waiting"}
 	results := map[string]int{}
 	for i := range numberFrom(t, "FANFARE_BIT_FLIPS", bitFlips) {
 		kind := kinds[i%len(kinds)]
@@ -97,9 +96,9 @@ templates:
     text: "to={{ subscriber.address }} key={{ event.key }} body={{ event.body }} end"
 `
 
-func newFlipWorld(t *testing.T, seed uint64) *flipWorld {
+func newFlipWorld(t *testing.T, seed uint64, database string) *flipWorld {
 	t.Helper()
-	w := &flipWorld{server: prepare(t), relay: newRelay(t, sink.Config{}), random: rand.New(rand.NewPCG(seed, 1)), wanted: map[string]map[string]string{}, keys: map[string]string{}, matched: map[string]bool{}}
+	w := &flipWorld{server: &server{t: t, dir: t.TempDir(), database: database}, relay: newRelay(t, sink.Config{}), random: rand.New(rand.NewPCG(seed, 1)), wanted: map[string]map[string]string{}, keys: map[string]string{}, matched: map[string]bool{}}
 	w.start()
 	w.http.must(200, "POST", "/v1/apply", yaml, fmt.Sprintf(flipDocument, w.relay.addr))
 	people := crowd(6)
@@ -276,6 +275,93 @@ func (w *flipWorld) flipAndRun(number int, kind string) (result string) {
 		return "reported, messages held back"
 	}
 	return "reported, all messages sent"
+}
+
+// relationFiles selects the files of all tables and indexes, and of the long values of tables.
+const relationFiles = `SELECT pg_relation_filepath(c.oid) || ' ' || c.relname FROM pg_class c
+	WHERE c.relkind IN ('r', 'i', 't') AND pg_relation_size(c.oid) > 0 AND (c.relnamespace = 'fanfare'::regnamespace
+	OR c.oid IN (SELECT reltoastrelid FROM pg_class WHERE relnamespace = 'fanfare'::regnamespace)) ORDER BY 1`
+
+// With data checksums, the doctor reports each flipped bit in a page of the tables and indexes.
+func TestDoctorReportsFlippedPagesOfPostgreSQL(t *testing.T) {
+	t.Parallel()
+	cluster := pgtest.Start(t)
+	w := newFlipWorld(t, uint64(numberFrom(t, "FANFARE_BIT_FLIPS_SEED", 1)), cluster.URL)
+	database := strings.TrimPrefix(urlPath(t, cluster.URL), "/")
+	superuser := cluster.Superuser(database)
+	doctor := func() (code int, found []damagedFinding) {
+		r := run(t, append(w.where(), "FANFARE_SERVER=", "FANFARE_KEY="), "", "doctor", "--deep", "--json", "--data-dir", w.dir, "--disk-floor", "0", "--listen", "127.0.0.1:1", "--durability", "relaxed")
+		for _, f := range into[struct{ Findings []damagedFinding }](t, r.out).Findings {
+			// PostgreSQL counts what it found before.
+			if strings.HasPrefix(f.Check, "deep") && f.Level != "ok" && !strings.Contains(f.What, "since its statistics were reset") {
+				found = append(found, f)
+			}
+		}
+		return r.code, found
+	}
+	if _, found := doctor(); !slices.ContainsFunc(found, func(f damagedFinding) bool { return strings.Contains(f.Mend, "CREATE EXTENSION amcheck") }) {
+		t.Errorf("the doctor does not say that amcheck is missing: %+v", found)
+	}
+	pgtest.Execute(t, superuser, "CREATE EXTENSION amcheck")
+	if _, found := doctor(); !slices.ContainsFunc(found, func(f damagedFinding) bool { return strings.Contains(f.Mend, "GRANT EXECUTE") }) {
+		t.Errorf("the doctor does not say that it needs permission: %+v", found)
+	}
+	pgtest.Execute(t, superuser, "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO PUBLIC")
+	if _, found := doctor(); len(found) > 0 {
+		t.Fatalf("without a flip, the doctor reports %+v", found)
+	}
+	files := pgtest.Texts(t, superuser, relationFiles)
+	flips := numberFrom(t, "FANFARE_BIT_FLIPS", bitFlips)
+	named := 0
+	for i := range flips {
+		name, relation, _ := strings.Cut(files[w.random.IntN(len(files))], " ")
+		cluster.Stop()
+		path := filepath.Join(cluster.Data(), name)
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		flipped := bytes.Clone(content)
+		at, bit := w.random.IntN(len(content)), w.random.IntN(8)
+		flipped[at] ^= 1 << bit
+		overwrite(t, path, flipped)
+		cluster.Restart()
+		code, found := doctor()
+		if code != 1 || len(found) == 0 {
+			t.Errorf("flip %d: byte %d, bit %d of %s is not reported", i, at, bit, relation)
+		}
+		if slices.ContainsFunc(found, func(f damagedFinding) bool { return f.Event != "" }) {
+			named++
+		}
+		cluster.Stop()
+		overwrite(t, path, content)
+		cluster.Restart()
+	}
+	t.Logf("%d flips in %d files: %d with the affected events", flips, len(files), named)
+	if _, found := doctor(); len(found) > 0 {
+		t.Errorf("after all flips were undone, the doctor reports %+v", found)
+	}
+}
+
+// overwrite replaces the content of a file, whose owner stays.
+func overwrite(t *testing.T, path string, content []byte) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteAt(content, 0)
+	}
+	if closing := f.Close(); err != nil || closing != nil {
+		t.Fatal(err, closing)
+	}
+}
+
+func urlPath(t *testing.T, text string) string {
+	t.Helper()
+	u, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Path
 }
 
 func (w *flipWorld) startAgain() {

@@ -112,6 +112,16 @@ func (c *Cluster) create() error {
 		fmt.Sprintf("CREATE DATABASE %[1]s OWNER %[1]s", owner))
 }
 
+// Superuser returns the URL at which the superuser connects to a database of the server.
+func (c *Cluster) Superuser(database string) string {
+	u, err := url.Parse(c.admin)
+	if err != nil {
+		panic(err) // it was made by url
+	}
+	u.Path = "/" + database
+	return u.String()
+}
+
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
 func (c *Cluster) url(account, password, database string) string {

@@ -16,6 +16,27 @@ func Execute(t TB, at string, statements ...string) {
 	}
 }
 
+// Texts returns the first column, a text, of the rows that a query selects.
+func Texts(t TB, at, query string) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx) //nolint:errcheck // all was answered
+	rows, err := conn.Query(ctx, query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts
+}
+
 // Find lists where one of the names stands in the rows of a database, in any
 // column of any table, in upper or lower case.
 func Find(t TB, at string, names ...string) []string {

@@ -54,6 +54,12 @@ func (s *Server) Template(fill func(at string) error) (name string, err error) {
 	return s.cluster.Template(fill)
 }
 
+// Superuser returns the URL at which the superuser connects to a database of the server.
+func (s *Server) Superuser(database string) string { return s.cluster.Superuser(database) }
+
+// Data returns the directory of the data.
+func (s *Server) Data() string { return s.cluster.data() }
+
 // Kill ends the server as a crash does.
 func (s *Server) Kill() {
 	s.t.Helper()
