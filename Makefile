@@ -255,6 +255,10 @@ power-losses: ## Cut the power more than 300 times on each store, for all data t
 	$(POWER_OTHER)
 	FANFARE_TEST_DB=postgres $(POWER_OTHER)
 
+.PHONY: bit-flips
+bit-flips: ## Flip 200 bits in stored data, and in pages of PostgreSQL (FLIPS=200, SEED=1).
+	FANFARE_BIT_FLIPS=$(or $(FLIPS),200) FANFARE_BIT_FLIPS_SEED=$(or $(SEED),1) go test -count=1 -v -timeout 2h -run '^(TestNoFlippedBitBecomesAWrongMessage|TestDoctorReportsFlippedPagesOfPostgreSQL)$$' ./internal/test/e2e
+
 .PHONY: chaos
 chaos: ## Run a cluster under random faults for three minutes, and check the promises at the relay.
 	@$(GOTEST) 'cluster under random faults' -count=1 -tags crashsteps -timeout 20m ./internal/test/chaos
