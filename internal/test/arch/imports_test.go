@@ -32,7 +32,7 @@ var grants = []grant{
 		"clients and instances connect in the same way"},
 	{"examples", []string{".", "client", "client/session", "client/worker"},
 		"an example shows what a user can do, and a user has only the client and its packages"},
-	{"cmd/fanfare", []string{".", "client", "client/session", "internal/cli/bulkfile", "internal/cli/mailfile", "internal/cli/process", "internal/cli/terminal", "internal/server", "internal/admin/backup", "internal/admin/doctor/probe", "internal/admin/migrate", "internal/datadir", "internal/bench", "internal/bench/harness", "internal/bench/report", "internal/compat/notifybc/settings", "internal/config", "internal/demo", "internal/mail/dkim", "internal/admin/doctor", "internal/mail/reply", "internal/sink", "internal/pipeline/deliver/driver", "internal/catalog", "internal/catalog/document", "internal/session", "internal/session/agent", "internal/session/frame", "internal/session/websocket", "internal/signin/oidc", "internal/compat/notifybc/importer", "internal/compat/notifybc/mongoexport"},
+	{"cmd/fanfare", []string{".", "client", "client/session", "internal/cli/bulkfile", "internal/cli/mailfile", "internal/cli/process", "internal/cli/terminal", "internal/server", "internal/admin/backup", "internal/admin/doctor/deep", "internal/admin/doctor/probe", "internal/admin/migrate", "internal/datadir", "internal/bench", "internal/bench/harness", "internal/bench/report", "internal/compat/notifybc/settings", "internal/config", "internal/demo", "internal/mail/dkim", "internal/admin/doctor", "internal/mail/reply", "internal/sink", "internal/pipeline/deliver/driver", "internal/catalog", "internal/catalog/document", "internal/session", "internal/session/agent", "internal/session/frame", "internal/session/websocket", "internal/signin/oidc", "internal/compat/notifybc/importer", "internal/compat/notifybc/mongoexport"},
 		"apply reads its document as the server does, to name a mistake with its line; else: a command turns flags and signals into calls; what it calls is server, the API's client or a tool"},
 	{"internal/cli/terminal", nil,
 		"text for people comes with the call"},
@@ -90,6 +90,7 @@ var grants = []grant{
 	{"internal/clock", nil, whyBasic},
 	{"internal/failpoint", nil, whyBasic},
 	{"internal/durablefile", nil, whyBasic},
+	{"internal/checksum", []string{"."}, whyBasic},
 	{"internal/background", nil, whyBasic},
 	{"internal/progress", nil, whyBasic},
 	{"internal/pipeline/deliver/fairqueue", nil,
@@ -408,6 +409,8 @@ var grants = []grant{
 		"a migration opens two databases and has package move copy between them"},
 	{"internal/admin/recovery", []string{".", "internal/admin/backup", "internal/bus", "internal/datadir", "internal/pipeline/eventgroup", "internal/pipeline/plan", "internal/store/deliveries", "internal/people/registry"},
 		"the first start after a restore makes new batches of what is open"},
+	{"internal/admin/doctor/deep", []string{".", "internal/admin/backup", "internal/admin/doctor", "internal/bus", "internal/config", "internal/datadir", "internal/mailbox", "internal/store", "internal/store/control", "internal/store/deliveries", "internal/store/postgres", "internal/store/sqlite"},
+		"it reads all stored data, in each place where data are stored"},
 	{"internal/admin/doctor/probe", []string{".", "internal/admin/doctor", "internal/config", "internal/pipeline/deliver/smtp", "internal/store", "internal/store/control", "internal/store/database", "internal/store/move", "internal/store/postgres", "internal/store/sqlite", "internal/catalog"},
 		"it looks at databases and relays for the doctor"},
 	{"internal/admin/control", []string{".", "internal/bus", "internal/pipeline/deliver", "internal/pipeline/deliver/channels", "internal/pipeline/deliver/limit", "internal/pipeline/eventgroup", "internal/pipeline/ingest", "internal/store/deliveries", "internal/store/retry", "internal/catalog", "internal/people/registry"},
@@ -461,7 +464,7 @@ const whyExperiment = "an experiment runs against a real server through its API,
 var testGrants = []string{".", "client", "client/session", "client/worker", "internal/bus", "internal/mail/linktoken", "internal/mailbox/apppassword", "internal/session/sessionlog", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/bench/benchtest", "internal/mail/dkim", "internal/test/dnstest", "internal/test/issuer", "internal/test/powerloss/mount", "internal/condition", "internal/mail/address", "internal/pipeline/due", "internal/pipeline/record", "internal/admin/report", "internal/pipeline/plan", "internal/catalog/...", "internal/people", "internal/people/registry", "internal/people/suppression"}
 
 // basics are packages that every other package may import.
-var basics = []string{"internal/clock", "internal/durablefile", "internal/failpoint", "internal/background", "internal/ctxlock", "internal/cache"}
+var basics = []string{"internal/checksum", "internal/clock", "internal/durablefile", "internal/failpoint", "internal/background", "internal/ctxlock", "internal/cache"}
 
 func grantOf(dir string) (grant, bool) {
 	for {
