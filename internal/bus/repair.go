@@ -159,6 +159,9 @@ func (h recordHasher) repair(b []byte, d *blockDamage, path string, alone bool, 
 		return true
 	}
 	switch {
+	case d.subject:
+		log.Error("a message of the bus has a subject that no message of the stream has; it is left as it is", "problem", d.Text)
+		return false
 	case !alone:
 		log.Error("a message of the bus is damaged on the disk: stop this node, remove its folder bus-cluster and start it again, so that it copies the messages from the other nodes")
 		return false

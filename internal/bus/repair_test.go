@@ -107,6 +107,53 @@ func TestADamagedMessageOfTheBusDoesNotTakeOthersAlong(t *testing.T) {
 	}
 }
 
+// Groups that were rewritten at an erasure are at the end, and the groups before them are random bytes.
+func TestRewrittenGroupsAreNotDamaged(t *testing.T) {
+	dir, groups := stored(t)
+	b, _ := restart(t, dir)
+	var seqs []uint64
+	if err := b.ReplayEvents(t.Context(), time.Time{}, func(seq uint64, _ time.Time, _ []byte) error {
+		seqs = append(seqs, seq)
+		return nil
+	}); err != nil || len(seqs) != 5 {
+		t.Fatalf("%d groups, %v", len(seqs), err)
+	}
+	for _, seq := range seqs[3:] {
+		if err := b.RewriteGroup(t.Context(), seq, []byte("erased")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Close()
+	if messages, found := verified(t, dir); messages != 5 || len(found) > 0 {
+		t.Errorf("%d messages are valid, and %+v", messages, found)
+	}
+	if got, log := read(t, dir, 3); fmt.Sprint(got) != fmt.Sprint(groups[:3]) || log != "" {
+		t.Errorf("%q, log %s", got, log)
+	}
+}
+
+func TestAReplayEndsIfTheLastGroupsWereRemoved(t *testing.T) {
+	dir, groups := stored(t)
+	b, _ := restart(t, dir)
+	defer b.Close()
+	info, err := b.infoOf(t.Context(), b.events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for removed := range 5 {
+		if err := b.events.DeleteMsg(t.Context(), info.State.LastSeq-uint64(removed)); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		if err := b.ReplayEvents(t.Context(), time.Unix(1, 0), func(_ uint64, _ time.Time, group []byte) error {
+			got = append(got, string(group))
+			return nil
+		}); err != nil || fmt.Sprint(got) != fmt.Sprint(groups[:4-removed]) {
+			t.Errorf("after %d removals: %q, %v", removed+1, got, err)
+		}
+	}
+}
+
 func TestTheBusDoesNotStartWithoutTheSettingsOfAStream(t *testing.T) {
 	dir, _ := stored(t)
 	spoil(t, filepath.Join(dir, "jetstream", "$G", "streams", eventsStream, metaFile), 77, 99)

@@ -234,6 +234,9 @@ func (b *Bus) ReplayEvents(ctx context.Context, since time.Time, visit func(seq 
 	if err != nil {
 		return err
 	}
+	if first := consumer.CachedInfo(); first != nil && first.NumPending == 0 { // the last groups were removed
+		return nil
+	}
 	messages, err := consumer.Messages()
 	if err != nil {
 		return err
@@ -253,7 +256,7 @@ func (b *Bus) ReplayEvents(ctx context.Context, since time.Time, visit func(seq 
 				return err
 			}
 		}
-		if meta.Sequence.Stream >= info.State.LastSeq {
+		if meta.Sequence.Stream >= info.State.LastSeq || meta.NumPending == 0 { // the last groups may have been removed
 			return nil
 		}
 	}

@@ -316,6 +316,9 @@ func isSubjectOf(stream, subject string) bool {
 	default:
 		rest, lane = subject[:i], subject[i+1:]
 	}
+	if subject == rewrittenSubject {
+		return stream == eventsStream
+	}
 	if _, err := fanfare.ParseLane(lane); err != nil {
 		return false
 	}
