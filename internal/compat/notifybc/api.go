@@ -19,6 +19,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/compat/notifybc/jsonobject"
 	"fanfare.dev/fanfare/internal/compat/notifybc/roles"
 	"fanfare.dev/fanfare/internal/compat/notifybc/settings"
 	"fanfare.dev/fanfare/internal/httpapi/httpio"
@@ -299,11 +300,11 @@ func (x *Exchange) Body() (Members, error) {
 		}
 		return nil, &Failure{Status: http.StatusBadRequest, Message: "the body could not be read", Kind: "Bad Request"}
 	}
-	m := Members{}
 	if len(bytes.TrimSpace(text)) == 0 {
-		return m, nil
+		return Members{}, nil
 	}
-	if err := json.Unmarshal(text, &m); err != nil || m == nil {
+	m, err := jsonobject.Split(text)
+	if err != nil || m == nil {
 		message := "the body must be a JSON object"
 		if err != nil {
 			message = err.Error()

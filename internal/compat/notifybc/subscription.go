@@ -14,6 +14,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/compat/notifybc/codes"
+	"fanfare.dev/fanfare/internal/compat/notifybc/jsonobject"
 	"fanfare.dev/fanfare/internal/people"
 )
 
@@ -223,9 +224,12 @@ func (s *subscription) userID() string {
 
 // confirmation returns the members of confirmationRequest; none without one.
 func (s *subscription) confirmation() Members {
-	m := Members{}
-	if s.members.isObject("confirmationRequest") {
-		_ = json.Unmarshal(s.members["confirmationRequest"], &m)
+	if !s.members.isObject("confirmationRequest") {
+		return Members{}
+	}
+	m, err := jsonobject.Split(s.members["confirmationRequest"])
+	if err != nil {
+		return Members{}
 	}
 	return m
 }

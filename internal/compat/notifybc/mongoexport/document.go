@@ -11,6 +11,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"fanfare.dev/fanfare/internal/compat/notifybc/jsonobject"
 )
 
 // MaxDocumentBytes is the largest document that MongoDB stores, in the longer form of Extended JSON.
@@ -54,14 +56,18 @@ func Document(raw []byte) (map[string]any, error) {
 // Members is Document for a caller who needs the members as text. Members without a type of Extended JSON stay as they are in the file;
 // those that are null are left out.
 func Members(raw []byte) (map[string]json.RawMessage, error) {
-	var m map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &m); err != nil {
+	m, err := jsonobject.Split(raw)
+	if err != nil {
 		return nil, fmt.Errorf("the document is not a JSON object: %w", err)
 	}
 	for name, value := range m {
 		switch {
 		case string(value) == "null":
 			delete(m, name)
+		case isObjectID(value):
+			m[name] = value[len(oidHead) : len(value)-1]
+		case isDate(value):
+			m[name] = value[len(dateHead) : len(value)-1]
 		case bytes.Contains(value, []byte(`"$`)) || bytes.Contains(value, []byte(`\u0024`)):
 			d := json.NewDecoder(bytes.NewReader(value))
 			d.UseNumber()
@@ -87,11 +93,47 @@ func Members(raw []byte) (map[string]json.RawMessage, error) {
 		delete(m, "_id")
 	}
 	delete(m, "__v")
+	if id := m["id"]; isHex(id) {
+		return m, nil
+	}
 	var id string
 	if json.Unmarshal(m["id"], &id) != nil || id == "" {
 		return nil, errNoID
 	}
 	return m, nil
+}
+
+// oidHead is the beginning of an ObjectId as mongoexport writes it; a text of 24 hexadecimal digits follows.
+const oidHead = `{"$oid":`
+
+func isObjectID(value []byte) bool {
+	return bytes.HasPrefix(value, []byte(oidHead)) && isHex(value[len(oidHead):len(value)-1])
+}
+
+// dateHead is the beginning of a date as mongoexport writes it.
+const dateHead = `{"$date":`
+
+// isDate reports whether a value is a date that has the form of one in plain JSON already.
+func isDate(value []byte) bool {
+	if !bytes.HasPrefix(value, []byte(dateHead)) {
+		return false
+	}
+	text := value[len(dateHead) : len(value)-1]
+	if len(text) != len(dateLayout)+2 || text[0] != '"' || text[len(text)-1] != '"' {
+		return false
+	}
+	_, err := time.Parse(dateLayout, string(text[1:len(text)-1]))
+	return err == nil
+}
+
+// isHex reports whether a value is a text of 24 hexadecimal digits.
+func isHex(value []byte) bool {
+	if len(value) != 26 || value[0] != '"' || value[25] != '"' {
+		return false
+	}
+	var id [12]byte
+	_, err := hex.Decode(id[:], value[1:25])
+	return err == nil
 }
 
 var errNoID = errors.New("the document has no _id that is an ObjectId or a text")
@@ -226,4 +268,7 @@ func milliseconds(text string) (string, bool) {
 	return format(time.UnixMilli(n)), true
 }
 
-func format(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+// dateLayout is the form of dates in plain JSON. They are in UTC.
+const dateLayout = "2006-01-02T15:04:05.000Z"
+
+func format(t time.Time) string { return t.UTC().Format(dateLayout) }
