@@ -44,6 +44,10 @@ type ForwarderOptions struct {
 	Roots       *x509.CertPool      // for the certificates of the other nodes; nil: those of the system
 	MaxRequests int                 // at the same time; 0: no limit
 	Logger      *slog.Logger
+
+	// Surface is the name of another API that the node that leads has, with a listener of its own; "": the API of Fanfare.
+	Surface string
+	Refuse  func(w http.ResponseWriter, r *http.Request, e *fanfare.Error) // answers for Surface; nil: with a problem
 }
 
 // A Forwarder passes requests to the node that leads. While no node leads, requests wait.
@@ -66,7 +70,7 @@ func NewForwarder(o ForwarderOptions) *Forwarder {
 	}
 	f.proxy = &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { copyForwarding(r.Out.Header, r.In.Header) },
-		Transport: f, FlushInterval: -1, ErrorHandler: f.fail, ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+		Transport: f, ModifyResponse: f.checkAnswer, FlushInterval: -1, ErrorHandler: f.fail, ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 	}
 	return f
 }
@@ -83,22 +87,7 @@ func copyForwarding(out, in http.Header) {
 
 // ServeHTTP answers a request while this node does not lead, or until its API is open.
 func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch r.URL.Path {
-	case "/healthz":
-		httpio.WriteAll(w, http.StatusOK, []byte("ok\n"))
-		return
-	case "/readyz":
-		f.ready(w, r)
-		return
-	case "/metrics":
-		f.options.Metrics.ServeHTTP(w, r)
-		return
-	case LinkPath:
-		problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "this node does not lead", Hint: "the connecting node looks up the current leader in the database and tries again", RetryAfter: time.Second}, httpio.RequestID(r)).Write(w)
-		return
-	}
-	if forwarded(r) {
-		problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "the node to which this request was forwarded no longer leads", Hint: "send the request again", RetryAfter: time.Second}, httpio.RequestID(r)).Write(w)
+	if f.options.Surface == "" && f.own(w, r) {
 		return
 	}
 	if f.slots != nil && r.Header.Get("Upgrade") == "" { // the leader limits long connections
@@ -106,7 +95,7 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case f.slots <- struct{}{}:
 			defer func() { <-f.slots }()
 		default:
-			problem.Of(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server handles too many requests at the moment", Hint: "send the request again", RetryAfter: time.Second}, httpio.RequestID(r)).Write(w)
+			f.refuse(w, r, &fanfare.Error{Code: fanfare.Unavailable, Message: "the server handles too many requests at the moment", Hint: "send the request again", RetryAfter: time.Second})
 			return
 		}
 	}
@@ -121,6 +110,45 @@ func (f *Forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body = &patientBody{body: r.Body, io: io}
 		f.proxy.ServeHTTP(&patientWriter{ResponseWriter: w, io: io}, r.WithContext(context.WithValue(r.Context(), original{}, r)))
 	}
+}
+
+// own answers the requests that are for this node itself. It reports whether a request is one.
+func (f *Forwarder) own(w http.ResponseWriter, r *http.Request) bool {
+	switch {
+	case r.URL.Path == "/healthz":
+		httpio.WriteAll(w, http.StatusOK, []byte("ok\n"))
+	case r.URL.Path == "/readyz":
+		f.ready(w, r)
+	case r.URL.Path == "/metrics":
+		f.options.Metrics.ServeHTTP(w, r)
+	case r.URL.Path == LinkPath:
+		f.refuse(w, r, &fanfare.Error{Code: fanfare.Unavailable, Message: "this node does not lead", Hint: "the connecting node looks up the current leader in the database and tries again", RetryAfter: time.Second})
+	case forwarded(r):
+		f.refuse(w, r, errPassedOn)
+	default:
+		return false
+	}
+	return true
+}
+
+// errPassedOn is the error of a request that another node forwarded to this one.
+var errPassedOn = &fanfare.Error{Code: fanfare.Unavailable, Message: "the node to which this request was forwarded no longer leads", Hint: "send the request again", RetryAfter: time.Second}
+
+// refuse answers with an error.
+func (f *Forwarder) refuse(w http.ResponseWriter, r *http.Request, e *fanfare.Error) {
+	if f.options.Refuse != nil {
+		f.options.Refuse(w, r, e)
+		return
+	}
+	problem.Of(e, httpio.RequestID(r)).Write(w)
+}
+
+// checkAnswer refuses the answer of a node that does not lead, or does not know the other API: it has not the form of that API.
+func (f *Forwarder) checkAnswer(r *http.Response) error {
+	if f.options.Surface != "" && r.StatusCode == http.StatusServiceUnavailable && r.Header.Get("Content-Type") == problem.MediaType {
+		return errPassedOn
+	}
+	return nil
 }
 
 // ready answers whether requests to this node are answered.
@@ -245,6 +273,7 @@ func (f *Forwarder) send(r *http.Request, leader postgres.Holder, changed <-chan
 	if r.Body != nil && r.Body != http.NoBody {
 		out.Body = io.NopCloser(r.Body) // a failed dial must not close it
 	}
+	mark(out, f.options.Surface, r.TLS)
 	f.options.Key.sign(out, r.RemoteAddr, time.Now())
 	response, err := f.base.RoundTrip(out)
 	close(answered)
@@ -337,7 +366,7 @@ func (f *Forwarder) fail(w http.ResponseWriter, r *http.Request, err error) {
 		e = &fanfare.Error{Code: fanfare.Unavailable, Message: "the leader stopped while handling the request; it is unknown whether the request was carried out",
 			Hint: "send it again: an event with the same id, and a message with the same Idempotency-Key, are accepted only once", RetryAfter: time.Second}
 	}
-	problem.Of(e, httpio.RequestID(r)).Write(w)
+	f.refuse(w, r, e)
 }
 
 // patientBody extends the deadline of the connection as long as the client sends.

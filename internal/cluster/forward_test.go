@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/store/postgres"
 )
 
@@ -26,24 +27,36 @@ type standby struct {
 	url    string
 	local  atomic.Pointer[http.Handler]
 	stop   chan struct{}
+
+	forwarder *Forwarder
 }
 
-func newStandby(t *testing.T) *standby {
+func newStandby(t *testing.T) *standby { return newStandbyOf(t, "") }
+
+// newStandbyOf returns a node that forwards requests for an API. It refuses those for another API than that of Fanfare with "refused".
+func newStandbyOf(t *testing.T, surface string) *standby {
 	t.Helper()
 	m, err := Join(t.Context(), Options{Name: "two", URL: "http://two", Store: &connection{memoryStore: newStore()}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &standby{member: m, key: keyOf(t, "one cluster key"), stop: make(chan struct{})}
-	f := NewForwarder(ForwarderOptions{Member: m, Key: s.key, Metrics: http.NotFoundHandler(), Stopping: s.stop, Logger: slog.New(slog.DiscardHandler), Local: func() http.Handler {
+	o := ForwarderOptions{Member: m, Key: s.key, Metrics: http.NotFoundHandler(), Stopping: s.stop, Logger: slog.New(slog.DiscardHandler), Surface: surface, Local: func() http.Handler {
 		if h := s.local.Load(); h != nil {
 			return *h
 		}
 		return nil
-	}})
+	}}
+	if surface != "" {
+		o.Refuse = func(w http.ResponseWriter, _ *http.Request, _ *fanfare.Error) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			io.WriteString(w, "refused")
+		}
+	}
+	f := NewForwarder(o)
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
-	s.base, s.url = f.base, server.URL
+	s.base, s.url, s.forwarder = f.base, server.URL, f
 	return s
 }
 
@@ -104,7 +117,7 @@ func TestARequestIsForwardedToTheLeader(t *testing.T) {
 	s := newStandby(t)
 	leader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		if _, ok := s.key.verify(r, r.Header.Get(forwardedHeader), time.Now()); ok {
+		if _, remote, ok := s.key.verify(r, r.Header.Get(forwardedHeader), time.Now()); remote || !ok {
 			t.Error("a client on the machine of the node is named")
 		}
 		io.WriteString(w, strings.Join([]string{r.Method, r.URL.RequestURI(), r.Host, r.Header.Get("X-Forwarded-For"), string(body)}, " "))
@@ -118,6 +131,66 @@ func TestARequestIsForwardedToTheLeader(t *testing.T) {
 	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ok: two forwards requests to one"} {
 		if status, text := s.send(t, "GET", path, ""); status != 200 || !strings.HasPrefix(text, want) {
 			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+}
+
+// Another API has a listener of its own on each node. Its requests reach the API of that name at the leader, also those whose paths this node answers
+// in its own API, and errors have the form of that API.
+func TestRequestsForAnotherAPIReachItAtTheLeader(t *testing.T) {
+	s := newStandbyOf(t, "other")
+	say := func(what string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			for _, name := range []string{forwardedHeader, surfaceHeader, tlsHeader} {
+				if r.Header.Get(name) != "" {
+					t.Errorf("the API sees the header %s", name)
+				}
+			}
+			io.WriteString(w, what+" "+r.Method+" "+r.URL.Path)
+		})
+	}
+	leader := httptest.NewServer(s.key.Trust(say("main"), map[string]http.Handler{"other": say("other")}))
+	defer leader.Close()
+	s.leads("one", leader.URL, 1)
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/api/x"} {
+		if status, text := s.send(t, "GET", path, ""); status != 200 || text != "other GET "+path {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	former := httptest.NewServer(newStandby(t).forwarder)
+	defer former.Close()
+	s.leads("three", former.URL, 2)
+	if status, text := s.send(t, "GET", "/api/x", ""); status != 503 || text != "refused" {
+		t.Errorf("a node that does not lead: %d %s", status, text)
+	}
+	s.takesOver(3)
+	if status, text := s.send(t, "POST", "/api/x", "body"); status != 200 || text != "local POST body" {
+		t.Errorf("this node leads: %d %s", status, text)
+	}
+}
+
+// A client cannot choose the API by a header.
+func TestAClientCannotNameAnAPI(t *testing.T) {
+	s := newStandby(t)
+	leader := httptest.NewServer(s.key.Trust(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "main"+r.Header.Get(surfaceHeader)) }),
+		map[string]http.Handler{"other": http.NotFoundHandler()}))
+	defer leader.Close()
+	s.leads("one", leader.URL, 1)
+	for _, to := range []string{s.url, leader.URL} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", to+"/v1/status", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set(surfaceHeader, "other")
+		r.Header.Set(tlsHeader, tlsPlain)
+		response, err := (&http.Client{Timeout: time.Minute}).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if string(text) != "main" {
+			t.Errorf("%s answers %s %s", to, response.Status, text)
 		}
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"net"
@@ -90,50 +93,101 @@ const forwardedHeader = "Fanfare-Forwarded"
 // forwardedFor is how much the clocks of two nodes may differ.
 const forwardedFor = time.Minute
 
+// surfaceHeader has the name of the API that a forwarded request is for; without it, it is for the API of Fanfare. Such a request also has
+// tlsHeader if the client used TLS, with its certificate if it showed one.
+const (
+	surfaceHeader = "Fanfare-Surface"
+	tlsHeader     = "Fanfare-Client-TLS"
+	tlsPlain      = "yes" // TLS without a certificate of the client
+)
+
 // sign marks a request as forwarded by this node for a client.
 func (k *Key) sign(r *http.Request, client string, now time.Time) {
 	at := strconv.FormatInt(now.Unix(), 10)
 	r.Header.Set(forwardedHeader, at+" "+client+" "+hex.EncodeToString(k.mac(r, at, client)))
 }
 
+// mark names the API that a request is for, before it is signed. A client cannot name one.
+func mark(r *http.Request, surface string, state *tls.ConnectionState) {
+	r.Header.Del(surfaceHeader)
+	r.Header.Del(tlsHeader)
+	if surface == "" {
+		return
+	}
+	r.Header.Set(surfaceHeader, surface)
+	switch {
+	case state == nil:
+	case len(state.VerifiedChains) > 0:
+		r.Header.Set(tlsHeader, base64.StdEncoding.EncodeToString(state.VerifiedChains[0][0].Raw))
+	default:
+		r.Header.Set(tlsHeader, tlsPlain)
+	}
+}
+
+// clientTLS returns the connection of the client of a forwarded request, as far as it was passed on: with its certificate, which the other node
+// has verified. It is nil without TLS.
+func clientTLS(r *http.Request) *tls.ConnectionState {
+	text := r.Header.Get(tlsHeader)
+	if text == "" {
+		return nil
+	}
+	der, _ := base64.StdEncoding.DecodeString(text)
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		return &tls.ConnectionState{}
+	}
+	return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{certificate}, VerifiedChains: [][]*x509.Certificate{{certificate}}}
+}
+
 func (k *Key) mac(r *http.Request, at, client string) []byte {
 	h := hmac.New(sha256.New, k.forward)
 	fmt.Fprintf(h, "%s\n%s\n%s\n%s", r.Method, r.URL.RequestURI(), at, client)
+	if surface := r.Header.Get(surfaceHeader); surface != "" {
+		fmt.Fprintf(h, "\n%s\n%s", surface, r.Header.Get(tlsHeader))
+	}
 	return h.Sum(nil)
 }
 
 // forwarded reports whether a request has the header of forwarded requests.
 func forwarded(r *http.Request) bool { return r.Header.Get(forwardedHeader) != "" }
 
-// Trust passes requests to the API. A request that another node forwarded gets the address of its client.
-func (k *Key) Trust(api http.Handler) http.Handler {
+// Trust passes requests to the API, and those that another node forwarded for another API to that one. A request that another node forwarded
+// gets the address of its client.
+func (k *Key) Trust(api http.Handler, surfaces map[string]http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		to := api
 		if text := r.Header.Get(forwardedHeader); text != "" {
-			if client, ok := k.verify(r, text, time.Now()); ok {
+			client, remote, ok := k.verify(r, text, time.Now())
+			if ok && remote {
 				r.RemoteAddr = client
+			}
+			if surface, known := surfaces[r.Header.Get(surfaceHeader)]; ok && known {
+				to, r.TLS = surface, clientTLS(r)
 			}
 			r.Header.Del(forwardedHeader)
 		}
-		api.ServeHTTP(w, r)
+		r.Header.Del(surfaceHeader)
+		r.Header.Del(tlsHeader)
+		to.ServeHTTP(w, r)
 	})
 }
 
-// verify returns the address of the client of a forwarded request. A client on the machine of the other node is not on this
-// machine: it keeps the address of that node.
-func (k *Key) verify(r *http.Request, text string, now time.Time) (client string, ok bool) {
+// verify returns the address of the client of a request that another node has forwarded, if ok. A client on the machine of the other node is
+// not on this machine: it keeps the address of that node, and remote is false.
+func (k *Key) verify(r *http.Request, text string, now time.Time) (client string, remote, ok bool) {
 	parts := strings.Split(text, " ")
 	if len(parts) != 3 {
-		return "", false
+		return "", false, false
 	}
 	at, err := strconv.ParseInt(parts[0], 10, 64)
 	mac, bad := hex.DecodeString(parts[2])
 	if err != nil || bad != nil || !hmac.Equal(mac, k.mac(r, parts[0], parts[1])) || now.Sub(time.Unix(at, 0)).Abs() > forwardedFor {
-		return "", false
+		return "", false, false
 	}
 	host, _, err := net.SplitHostPort(parts[1])
 	if err != nil {
-		return "", false
+		return "", false, true
 	}
 	ip, err := netip.ParseAddr(host)
-	return parts[1], err == nil && !ip.Unmap().IsLoopback()
+	return parts[1], err == nil && !ip.Unmap().IsLoopback(), true
 }

@@ -2,6 +2,14 @@ package cluster
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -55,7 +63,7 @@ func TestOnlyANodeCanNameTheClient(t *testing.T) {
 			if forwarded(r) {
 				t.Error("the API sees the header")
 			}
-		})).ServeHTTP(httptest.NewRecorder(), r)
+		}), nil).ServeHTTP(httptest.NewRecorder(), r)
 		return client
 	}
 	request := func(by *Key, client string, at time.Time, change func(*http.Request)) *http.Request {
@@ -86,6 +94,64 @@ func TestOnlyANodeCanNameTheClient(t *testing.T) {
 	} {
 		if got := seen(r); got != node {
 			t.Errorf("%s: the client is %s", name, got)
+		}
+	}
+}
+
+// The signature covers the name of another API, and the certificate that its client has shown.
+func TestTheSignatureCoversTheAPIAndTheCertificate(t *testing.T) {
+	k := keyOf(t, "one cluster key")
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "robot"}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := func(state *tls.ConnectionState, change func(*http.Request)) (name string) {
+		r := httptest.NewRequest("GET", "/api/x", http.NoBody)
+		mark(r, "other", state)
+		k.sign(r, "192.0.2.7:99", time.Now())
+		if change != nil {
+			change(r)
+		}
+		say := func(what string) http.Handler {
+			return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				switch {
+				case r.TLS == nil:
+					name = what + " without TLS"
+				case len(r.TLS.VerifiedChains) == 0:
+					name = what + " with TLS"
+				default:
+					name = what + " " + r.TLS.VerifiedChains[0][0].Subject.CommonName
+				}
+			})
+		}
+		k.Trust(say("main"), map[string]http.Handler{"other": say("other")}).ServeHTTP(httptest.NewRecorder(), r)
+		return name
+	}
+	shown := &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{leaf}}}
+	for _, c := range []struct {
+		want   string
+		state  *tls.ConnectionState
+		change func(*http.Request)
+	}{
+		{"other without TLS", nil, nil},
+		{"other with TLS", &tls.ConnectionState{}, nil},
+		{"other robot", shown, nil},
+		{"main without TLS", nil, func(r *http.Request) { r.Header.Del(forwardedHeader) }},
+		{"main without TLS", nil, func(r *http.Request) { r.Header.Set(tlsHeader, base64.StdEncoding.EncodeToString(der)) }},
+		{"main without TLS", shown, func(r *http.Request) { r.Header.Set(surfaceHeader, "third") }},
+		{"main without TLS", shown, func(r *http.Request) { r.Header.Del(surfaceHeader) }},
+	} {
+		if got := seen(c.state, c.change); got != c.want {
+			t.Errorf("got %s, want %s", got, c.want)
 		}
 	}
 }

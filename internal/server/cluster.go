@@ -75,6 +75,7 @@ func (s *Server) join(ctx context.Context, o Options) error {
 	s.api.Fallback(cluster.NewForwarder(cluster.ForwarderOptions{
 		Member: n.member, Key: n.key, Local: s.api.API, Waits: s.leaderWaits, Metrics: nodes.Standby(n.member, s.config.MetricsOpen, mailMetrics{n}), Stopping: s.stopping, Roots: roots, MaxRequests: s.config.MaxRequests, Logger: s.log,
 	}))
+	s.forwardCompat(roots)
 	s.background(n.member.Run)
 	duties := &cluster.DutyRunner{Member: n.member, Key: n.key, Roots: roots, Version: o.Version, Logger: s.log}
 	leading, stop := context.WithCancel(context.Background())

@@ -2,11 +2,14 @@ package server
 
 import (
 	"context"
+	"crypto/x509"
 	"net/http"
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/cluster"
 	"fanfare.dev/fanfare/internal/compat/notify"
+	"fanfare.dev/fanfare/internal/compat/notifybc"
 	"fanfare.dev/fanfare/internal/httpapi/listener"
 	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/registry"
@@ -17,8 +20,8 @@ type compatListeners struct {
 	notify *listener.Server
 }
 
-// listenCompat binds the addresses of the APIs for clients of other systems. Until they are open, and while this node of a
-// cluster does not lead, they answer that they are not available.
+// listenCompat binds the addresses of the APIs for clients of other systems. Until they are open, they answer that they are not
+// available. A node of a cluster that does not lead forwards the requests.
 func (s *Server) listenCompat() (err error) {
 	s.compat.notify, err = s.listenFor("notify_listen", s.config.NotifyListen, notify.Unavailable)
 	return err
@@ -83,4 +86,47 @@ func (a addresses) AddressesOf(ctx context.Context, places []fanfare.RowID) (map
 		return nil
 	})
 	return all, err
+}
+
+// The names of the other APIs between the nodes of a cluster.
+const (
+	surfaceNotify   = "notify"
+	surfaceNotifyBC = "notifybc"
+)
+
+// forwardCompat passes requests at the other listeners of this node to the node that leads, while this node does not.
+func (s *Server) forwardCompat(roots *x509.CertPool) {
+	forward := func(l *listener.Server, surface string, unavailable http.HandlerFunc) {
+		l.Fallback(cluster.NewForwarder(cluster.ForwarderOptions{
+			Member: s.node.member, Key: s.node.key, Local: l.API, Stopping: s.stopping, Roots: roots, MaxRequests: s.config.MaxRequests, Logger: s.log,
+			Surface: surface, Refuse: func(w http.ResponseWriter, r *http.Request, _ *fanfare.Error) { unavailable(w, r) },
+		}))
+	}
+	if l := s.compat.notify; l != nil {
+		forward(l, surfaceNotify, notify.Unavailable)
+	}
+	if s.notifybc != nil {
+		forward(s.notifybc.Server, surfaceNotifyBC, notifybc.Unavailable)
+	}
+}
+
+// surfaces are the other APIs of this node, for the requests that other nodes forward.
+func (c *components) surfaces() map[string]http.Handler {
+	all := map[string]http.Handler{}
+	add := func(surface string, l *listener.Server, unavailable http.HandlerFunc) {
+		all[surface] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if api := l.API(); api != nil {
+				api.ServeHTTP(w, r)
+				return
+			}
+			unavailable(w, r)
+		})
+	}
+	if l := c.compat.notify; l != nil {
+		add(surfaceNotify, l, notify.Unavailable)
+	}
+	if c.notifybc != nil {
+		add(surfaceNotifyBC, c.notifybc.Server, notifybc.Unavailable)
+	}
+	return all
 }

@@ -90,7 +90,7 @@ func (c *components) listen(ctx context.Context) error {
 		api.Drain(ctx)
 	})
 	if c.node != nil {
-		c.api.Open(trusting{api, c.node.key.Links(map[string]cluster.Attach{remote.Protocol: c.delivering.Attach, replica.Protocol: c.feed.Attach}, c.node.key.Trust(api))})
+		c.api.Open(trusting{api, c.node.key.Links(map[string]cluster.Attach{remote.Protocol: c.delivering.Attach, replica.Protocol: c.feed.Attach}, c.node.key.Trust(api, c.surfaces()))})
 		c.onStopDo(c.api.Close)
 	} else {
 		c.api.Open(api)

@@ -95,6 +95,7 @@ func (s *Server) listenNotifyBC() error {
 	if err != nil {
 		return fmt.Errorf("the address of the NotifyBC API: %w", err)
 	}
+	opened.Fallback(http.HandlerFunc(notifybc.Unavailable))
 	s.notifybc = &notifybcListener{Server: opened, settings: read}
 	s.onStop(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), requestPatience)

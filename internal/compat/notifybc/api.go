@@ -257,6 +257,13 @@ func (a *API) failure(r *http.Request, err error) *Failure {
 	return &Failure{Status: http.StatusInternalServerError, Message: "Internal server error"}
 }
 
+// Unavailable answers that the API is not open on this node.
+func Unavailable(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Retry-After", "1")
+	f := &Failure{Status: http.StatusServiceUnavailable, Message: "the server cannot answer at the moment: try again shortly"}
+	writeJSON(w, f.Status, f.body())
+}
+
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
