@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"path/filepath"
@@ -112,9 +113,12 @@ func (c *components) openBus(ctx context.Context) (err error) {
 	return nil
 }
 
+// defaultSyncInterval is for configurations that do not come from a file or flags.
+const defaultSyncInterval = time.Second
+
 // syncRegularly limits what a loss of power destroys in durability relaxed.
 func (c *components) syncRegularly(ctx context.Context) {
-	ticker := time.NewTicker(c.config.SyncInterval)
+	ticker := time.NewTicker(cmp.Or(c.config.SyncInterval, defaultSyncInterval))
 	defer ticker.Stop()
 	for {
 		select {

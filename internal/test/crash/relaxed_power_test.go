@@ -185,19 +185,13 @@ func (w *world) acknowledge(stop context.Context, every time.Duration, request f
 func (w *world) checkRelaxedEvents(events []acknowledged, mayMiss func(*acknowledged) bool, mails *sentMails) (missing int) {
 	w.t.Helper()
 	titles := map[string]string{}
-	var b fanfare.Broadcast
-	w.t.Cleanup(func() {
-		if w.t.Failed() {
-			w.t.Logf("the last event that was checked: %+v", b)
-		}
-	})
 	for i := range events {
 		e := &events[i]
 		if before, used := titles[e.id]; used {
 			w.t.Errorf("the id %s was given to %s and to %s", e.id, before, e.source)
 		}
 		titles[e.id] = e.source
-		b = fanfare.Broadcast{}
+		var b fanfare.Broadcast
 		find := func() error {
 			return w.server.do(w.given, func(ctx context.Context, api *client.Client) (err error) { b, err = api.Event(ctx, e.id); return err })
 		}
@@ -208,10 +202,14 @@ func (w *world) checkRelaxedEvents(events []acknowledged, mayMiss func(*acknowle
 			}
 			continue
 		}
-		w.until(e.id+" is completed", func() bool {
-			err = find()
-			return err != nil || !b.Stages.Completed.IsZero()
-		})
+		look := time.NewTicker(20 * time.Millisecond)
+		defer look.Stop()
+		for limit := time.Now().Add(patience); err == nil && b.Stages.Completed.IsZero(); <-look.C {
+			if err = find(); time.Now().After(limit) {
+				status, _ := w.server.current().client.Status(w.given)
+				w.t.Fatalf("in %v, %s was not completed: %+v; the bus: %+v", patience, e.id, b, status.Bus)
+			}
+		}
 		if err != nil {
 			w.t.Fatalf("%s, %s: %v", e.id, e.source, err)
 		}
