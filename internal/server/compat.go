@@ -69,7 +69,7 @@ func (c *components) openCompat() {
 		Catalog: c.registry, Messages: c.messages, Store: c.store, Addresses: addresses{c.registry}, Rules: c.channels.ReplyRules, Files: c.files, Pages: c.files.Handler(),
 		Key: c.keys.Links.Bytes, PublicURL: c.NotifyURL(), Clock: c.clock, Logger: c.log,
 	})
-	c.callbacks.Open(api, c.messages)
+	c.callbacks.Open(api, c.messages, c.switches.Cancel)
 	l.Open(api)
 	c.onStopDo(l.Close)
 	c.log.Info("answering clients of GOV.UK Notify", "url", c.NotifyURL())

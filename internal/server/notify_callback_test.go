@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fanfare.dev/fanfare"
 )
 
 // A service gets one callback for each notification whose status is final, and none for callbacks.
@@ -70,6 +73,56 @@ channels:
 	if len(ids) > 0 {
 		t.Errorf("no callbacks for %v", ids)
 	}
+}
+
+// A notification that would be reported as delivered later is reported as failed when it comes back before that, and as nothing else.
+func TestNotifyCallbackIsWithdrawnWhenMailComesBack(t *testing.T) {
+	s, h := startNotify(t, "")
+	s.must(200, "POST", "/v1/apply", "application/yaml", fmt.Sprintf(`
+service: news
+notify: {email: email, sms: texts, report_accepted_as_delivered: after 1h, callbacks: {delivery: status}}
+channels:
+  status: {driver: webhook, url: %q, allow_http: true, retry: [1s, 1s]}
+`, h.URL+"/callback"))
+	_, live := s.notifyKey("live")
+	back := live.must(201, "POST", "/v2/notifications/email", fmt.Sprintf(`{"email_address":"gone@example.org","template_id":%q,"personalisation":{"name":"Bob","topics":[],"member":false}}`, notifyTemplate))["id"].(string)
+	kept := live.must(201, "POST", "/v2/notifications/email", fmt.Sprintf(`{"email_address":"bob@example.org","template_id":%q,"personalisation":{"name":"Bob","topics":[],"member":false}}`, notifyTemplate))["id"].(string)
+	waiting := func(id string) (state string) {
+		t.Helper()
+		var found struct{ Messages []struct{ State string } }
+		if err := json.Unmarshal([]byte(s.must(200, "GET", "/v1/messages?reference=notify-callback-"+id, "", "")), &found); err != nil || len(found.Messages) > 1 {
+			t.Fatalf("%v: %+v", err, found)
+		}
+		if len(found.Messages) == 1 {
+			state = found.Messages[0].State
+		}
+		return state
+	}
+	s.eventually("the callbacks wait", func() bool { return waiting(back) == "pending" && waiting(kept) == "pending" })
+	var deliveries struct{ Deliveries []fanfare.Delivery }
+	if err := json.Unmarshal([]byte(s.must(200, "GET", "/v1/subscribers/"+notifyBC{s}.subscriber("gone@example.org")+"/deliveries", "", "")), &deliveries); err != nil || len(deliveries.Deliveries) != 1 {
+		t.Fatalf("%v: %+v", err, deliveries)
+	}
+	ref, _ := fanfare.ParseDeliveryRef(deliveries.Deliveries[0].ID)
+	s.takeBack(ref, report("gone@example.org", "5.1.1", "550 5.1.1 User unknown"))
+	s.eventually("a callback", func() bool { return len(h.all()) == 1 })
+	if body := h.all()[0].body; !strings.Contains(body, back) || !strings.Contains(body, "permanent-failure") {
+		t.Errorf("the callback is %s", body)
+	}
+	s.eventually("the other callback is withdrawn", func() bool { return waiting(back) == "cancelled" })
+	if state := waiting(kept); state != "pending" {
+		t.Errorf("the callback of another notification is %s", state)
+	}
+	if err := json.Unmarshal([]byte(s.must(200, "GET", "/v1/subscribers/"+notifyBC{s}.subscriber("bob@example.org")+"/deliveries", "", "")), &deliveries); err != nil || len(deliveries.Deliveries) != 1 {
+		t.Fatalf("%v: %+v", err, deliveries)
+	}
+	ref, _ = fanfare.ParseDeliveryRef(deliveries.Deliveries[0].ID)
+	s.takeBack(ref, bytes.ReplaceAll(report("bob@example.org", "2.0.0", "250 2.0.0 In the mailbox"), []byte("Action: failed"), []byte("Action: delivered")))
+	s.eventually("a callback", func() bool { return len(h.all()) == 2 })
+	if body := h.all()[1].body; !strings.Contains(body, kept) || !strings.Contains(body, `"status":"delivered"`) {
+		t.Errorf("the callback is %s", body)
+	}
+	s.eventually("the callback that waits is withdrawn", func() bool { return waiting(kept) == "cancelled" })
 }
 
 // A file that was sent by link is part of the export of its recipient, and an erasure removes it.

@@ -26,14 +26,18 @@ func (n node) notify() *catalog.NotifySettings {
 		return s
 	}
 	n.fields(fieldReaders{
-		"id":          func(v node) { s.ID = v.uuid() },
-		"email":       func(v node) { s.Email = v.name() },
-		"sms":         func(v node) { s.SMS = v.name() },
-		"trial":       func(v node) { s.Trial = v.yes() },
-		"team":        func(v node) { s.Team = v.recipients() },
-		"guest_list":  func(v node) { s.GuestList = v.recipients() },
-		"contact":     func(v node) { s.Contact = v.label(maxContactBytes) },
-		"rate":        func(v node) { s.Rate = v.rate() },
+		"id":         func(v node) { s.ID = v.uuid() },
+		"email":      func(v node) { s.Email = v.name() },
+		"sms":        func(v node) { s.SMS = v.name() },
+		"trial":      func(v node) { s.Trial = v.yes() },
+		"team":       func(v node) { s.Team = v.recipients() },
+		"guest_list": func(v node) { s.GuestList = v.recipients() },
+		"contact":    func(v node) { s.Contact = v.label(maxContactBytes) },
+		"rate": func(v node) {
+			if s.Rate = v.rate(); s.Rate == (catalog.Rate{}) && v.text() == "unlimited" {
+				v.fault("write it as 30/s, 1000/min or 5000/h", "the rate of clients of GOV.UK Notify is always limited")
+			}
+		},
 		"reply_to":    func(v node) { s.ReplyTo = v.senders(func(v node) string { return v.address() }) },
 		"sms_senders": func(v node) { s.Senders = v.senders(func(v node) string { return v.label(maxSenderBytes) }) },
 		"sms_prefix":  func(v node) { s.SMSPrefix = v.yes() },

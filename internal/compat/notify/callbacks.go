@@ -25,8 +25,9 @@ type Callbacks struct {
 
 // opened is what Callbacks need to post.
 type opened struct {
-	api  *API
-	send Sender
+	api    *API
+	send   Sender
+	cancel func(ctx context.Context, scope fanfare.Scope, reason string) error // settles the open deliveries of a scope as cancelled
 }
 
 // A Sender sends messages; *messages.Messages has this method.
@@ -39,13 +40,21 @@ func NewCallbacks(c Catalog, logger *slog.Logger) *Callbacks {
 	return &Callbacks{catalog: c, logger: logger}
 }
 
-// Open lets the callbacks post.
-func (c *Callbacks) Open(api *API, send Sender) { c.opened.Store(&opened{api, send}) }
+// Open lets the callbacks post. cancel settles the open deliveries of a scope as cancelled.
+func (c *Callbacks) Open(api *API, send Sender, cancel func(ctx context.Context, scope fanfare.Scope, reason string) error) {
+	c.opened.Store(&opened{api, send, cancel})
+}
 
-// Wants reports whether the outcomes of a channel are reported. Those of the callbacks themselves are not.
+// Wants reports whether the outcomes of a channel are reported. Those of the callbacks themselves are not. The channel is 0 for an outcome that
+// came back, because the entry of such an outcome does not have it.
 func (c *Callbacks) Wants(channel uint16) bool {
 	of, ok := c.catalog.Channel(channel)
 	if !ok {
+		for _, service := range c.catalog.Snapshot().Services {
+			if service.Notify.Callbacks.Delivery != "" {
+				return true
+			}
+		}
 		return false
 	}
 	service := c.catalog.Snapshot().Services[of.Service]
@@ -117,6 +126,15 @@ func (c *Callbacks) post(ctx context.Context, o *opened, outcome *notifier.Outco
 	if n.CompletedAt == nil {
 		return nil
 	}
+	waiting, key := "notify-callback-"+n.ID, "notify-callback-"+n.ID+"-"+n.Status // the reference of a callback that waits, and the name of this one
+	if !due.IsZero() {
+		key += "-later"
+	} else {
+		if err := o.withdraw(ctx, service, outcome, waiting); err != nil {
+			return err
+		}
+		waiting = ""
+	}
 	if err := o.api.addAddresses(ctx, []*notification{n}); err != nil {
 		return err
 	}
@@ -132,7 +150,36 @@ func (c *Callbacks) post(ctx context.Context, o *opened, outcome *notifier.Outco
 		return err
 	}
 	_, err = o.send.Send(ctx, service.Name, &wire.MessageRequest{
-		Channel: receiver.Name, To: receiver.URL, Content: &wire.MessageContent{JSON: "{{ event | json }}"}, Data: body, NotBefore: due,
-	}, httpapi.Once{Key: "notify-callback-" + n.ID + "-" + n.Status, Digest: n.ID + "-" + n.Status})
+		Channel: receiver.Name, To: receiver.URL, Content: &wire.MessageContent{JSON: "{{ event | json }}"}, Data: body, NotBefore: due, Reference: waiting,
+	}, httpapi.Once{Key: key, Digest: n.ID + "-" + n.Status})
 	return err
+}
+
+// withdraw cancels the callback that would report an accepted notification as delivered later, because its outcome is known before that.
+func (o *opened) withdraw(ctx context.Context, service *catalog.ServiceSnapshot, outcome *notifier.Outcome, reference string) error {
+	wait, reports := service.Notify.DeliveredAfter()
+	if !reports || wait == 0 || !outcome.Returned {
+		return nil
+	}
+	days, err := o.api.options.Store.Days(ctx)
+	if err != nil {
+		return err
+	}
+	for _, day := range days {
+		if day < outcome.Of.Ref().Day {
+			continue
+		}
+		found, err := o.api.options.Store.FindReference(ctx, day, service.Name, reference)
+		if err != nil && fanfare.CodeOf(err) != fanfare.NotFound {
+			return err
+		}
+		for _, seq := range found {
+			event := fanfare.EventRef{Day: day, Seq: seq}
+			err := o.cancel(ctx, fanfare.Scope{Kind: fanfare.ScopeBroadcast, Name: event.String()}, "the outcome of the notification is known")
+			if code := fanfare.CodeOf(err); err != nil && code != fanfare.NotFound && code != fanfare.Conflict { // it has been sent already
+				return err
+			}
+		}
+	}
+	return nil
 }
