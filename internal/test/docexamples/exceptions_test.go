@@ -58,6 +58,8 @@ var exceptions = []exception{
 	{page: "docs/how-to/move-from-notify.md", starts: "$ fanfare apply -f passports.yaml", reason: needs + "an account at GOV.UK Notify; TestTemplatesAreImportedFromNotify runs the same commands"},
 	{page: "docs/how-to/move-from-notify.md", starts: "$ fanfare import notify-templates", reason: "the same"},
 	{page: "docs/how-to/move-from-notify.md", starts: "$ fanfare key create", reason: "the same"},
+	{page: "docs/how-to/move-from-notifybc.md", starts: "service: alerts\nlisten", reason: "a file of the server: TestSettingsHaveTheNamesOfNotifyBC of internal/compat/notifybc/settings reads another"},
+	{page: "docs/how-to/move-from-notifybc.md", language: shell, reason: needs + "the export of a NotifyBC: TestAnExportIsImportedByTheCommand of internal/test/e2e has one"},
 	{page: "docs/how-to/move-from-notify.md", language: "python", reason: "TestNotifyClientsWorkUnmodified makes the same calls"},
 	{page: "docs/reference/notifybc-api.md", starts: "service: alerts\nlisten", reason: "a file of the server: TestSettingsHaveTheNamesOfNotifyBC of internal/compat/notifybc/settings reads another"},
 	{page: "docs/how-to/send-to-a-list.md", starts: "to,name,city", reason: "a list: testdata/base has one"},
