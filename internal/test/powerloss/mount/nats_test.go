@@ -53,10 +53,7 @@ func runPlainNATS(dir string, in io.Reader, out io.Writer) error {
 		case "stream":
 			_, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Storage: jetstream.FileStorage})
 		case "block": // fills the block file of the stream, so that the next message begins another one
-			var blocks []string
-			for blocks, err = blocksIn(dir); err == nil && len(blocks) < 2; blocks, err = blocksIn(dir) {
-				_, err = js.Publish(ctx, "s", make([]byte, 1<<20-1024))
-			}
+			err = fillBlock(ctx, js, dir)
 		default:
 			_, err = js.Publish(ctx, "s", []byte(step))
 		}
@@ -68,6 +65,17 @@ func runPlainNATS(dir string, in io.Reader, out io.Writer) error {
 		}
 	}
 	return lines.Err()
+}
+
+func fillBlock(ctx context.Context, js jetstream.JetStream, dir string) error {
+	for {
+		if blocks, err := blocksIn(dir); err != nil || len(blocks) > 1 {
+			return err
+		}
+		if _, err := js.Publish(ctx, "s", make([]byte, 1<<20-1024)); err != nil {
+			return err
+		}
+	}
 }
 
 func blocksIn(dir string) ([]string, error) {
