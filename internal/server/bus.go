@@ -98,7 +98,7 @@ func (c *components) openBus(ctx context.Context) (err error) {
 	c.onStop(c.bus.Close)
 	c.leaveBus = c.bus.Close
 	if !c.config.Fsync() {
-		c.onStop(func() error { return c.bus.SyncPoint(context.Background(), c.db.SyncAll) }) // when nothing writes any more
+		c.onStopDo(c.syncAtStop) // when nothing writes any more
 		c.background(c.syncRegularly)
 	}
 	c.recovery = recovery.Recovery{Dir: c.dir, Note: c.backupNote, Store: c.store, Registry: c.registry, Bus: c.bus}
@@ -120,15 +120,29 @@ const defaultSyncInterval = time.Second
 func (c *components) syncRegularly(ctx context.Context) {
 	ticker := time.NewTicker(cmp.Or(c.config.SyncInterval, defaultSyncInterval))
 	defer ticker.Stop()
-	for {
+	for failed := false; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		if err := c.bus.SyncPoint(ctx, c.db.SyncAll); err != nil && ctx.Err() == nil {
+		err := c.bus.SyncPoint(ctx, c.db.SyncAll)
+		if err != nil && ctx.Err() == nil && !failed {
 			c.log.Log(ctx, retry.LogLevel(err), "cannot sync the data to the disk; retrying", "error", err)
 		}
+		failed = err != nil
+	}
+}
+
+// stopSyncLimit is how long a stop waits for a database that does not answer.
+const stopSyncLimit = 10 * time.Second
+
+// syncAtStop makes the stop a clean end. If that fails, the next start assumes what it assumes after a kill.
+func (c *components) syncAtStop() {
+	ctx, cancel := context.WithTimeout(context.Background(), stopSyncLimit)
+	defer cancel()
+	if err := c.bus.SyncPoint(ctx, c.db.SyncAll); err != nil {
+		c.log.Warn("cannot sync the data to the disk before the end", "error", err)
 	}
 }
 
