@@ -84,11 +84,11 @@ Exit code 1: there are problems or, with --strict, warnings.`,
 func (c *cli) verifyData(ctx context.Context, settings config.Config, backups []string, report *doctor.Report) error {
 	var told time.Time
 	return deep.Verify(ctx, deep.Options{Config: settings, Backups: backups, Progress: func(what string, percent int) {
-		if now := time.Now(); c.json || now.Sub(told) < progressInterval {
+		now := time.Now()
+		if c.json || now.Sub(told) < progressInterval {
 			return
-		} else {
-			told = now
 		}
+		told = now
 		if percent >= 0 {
 			what += fmt.Sprintf(" (%d %%)", percent)
 		}

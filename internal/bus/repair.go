@@ -48,11 +48,11 @@ func repairFiles(dir string, alone bool, log *slog.Logger) error {
 // repairMeta corrects a flipped bit of settings or of their hash.
 func repairMeta(folder, key string, log *slog.Logger) error {
 	path := filepath.Join(folder, metaFile)
-	meta, err := os.ReadFile(path) //nolint:gosec // below the data directory
+	meta, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	sum, err := os.ReadFile(filepath.Join(folder, metaSumFile)) //nolint:gosec // below the data directory
+	sum, err := os.ReadFile(filepath.Join(folder, metaSumFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the server was killed when it created the folder
 	}
@@ -71,7 +71,7 @@ func repairMeta(folder, key string, log *slog.Logger) error {
 	for bit := range 8 * len(meta) {
 		meta[bit/8] ^= 1 << (bit % 8)
 		h.Reset()
-		h.Write(meta) //nolint:errcheck // a hash returns no errors
+		h.Write(meta)
 		if hex.EncodeToString(h.Sum(nil)) == string(sum) {
 			log.Warn("corrected a flipped bit in a file of the bus", "file", path)
 			return durablefile.Write(path, meta)
@@ -138,7 +138,7 @@ func repairStream(folder, stream string, alone bool, log *slog.Logger) error {
 // replaceBlock replaces a file of messages. A NATS server would read a file whose name begins as that of a file of messages.
 func replaceBlock(path string, content []byte) error {
 	next := filepath.Join(filepath.Dir(path), durablefile.Rewriting)
-	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // below the data directory
+	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

@@ -89,14 +89,18 @@ func TestADamagedValueOfADayIsNeverRead(t *testing.T) {
 			_, err := s.Posted(t.Context(), e.Posted.Ref())
 			return err
 		}, "the event evt-"},
-		"manifests": {func(r store.Row, seq int64) bool { return fanfare.ManifestID(r.Int64(0)).Event() == fanfare.EventSeq(seq) }, func(s *deliveries.Store, e *fanfare.MatchResult) error {
+		"manifests": {func(r store.Row, seq int64) bool {
+			return fanfare.ManifestID(r.Int64(0)).Event() == fanfare.EventSeq(seq)
+		}, func(s *deliveries.Store, e *fanfare.MatchResult) error {
 			_, err := s.Manifest(t.Context(), day, e.Manifests[0].ID)
 			return err
 		}, "the manifest "},
 		"items": {func(r store.Row, seq int64) bool { return r.Int64(0) == seq }, func(s *deliveries.Store, e *fanfare.MatchResult) error {
 			return s.Items(t.Context(), e.Posted.Ref(), []uint32{1}, func(fanfare.RunItem) error { return nil })
 		}, "the event with the number 1 of the digest"},
-		"gathered": {func(r store.Row, seq int64) bool { return fanfare.ManifestID(r.Int64(2)).Event() == fanfare.EventSeq(seq) }, func(s *deliveries.Store, e *fanfare.MatchResult) error {
+		"gathered": {func(r store.Row, seq int64) bool {
+			return fanfare.ManifestID(r.Int64(2)).Event() == fanfare.EventSeq(seq)
+		}, func(s *deliveries.Store, e *fanfare.MatchResult) error {
 			return s.Gathered(t.Context(), day, 3, noon.Add(time.Hour), func(*fanfare.Manifest) error { return nil })
 		}, "waits for the digest of the slot 3"},
 		"filter_answers": {func(store.Row, int64) bool { return true }, func(s *deliveries.Store, e *fanfare.MatchResult) error {
@@ -122,7 +126,9 @@ func TestADamagedValueOfADayIsNeverRead(t *testing.T) {
 				first, other := frozenEvent(5, noon, 3, 2), frozenEvent(6, noon, 4)
 				first.Key = &fanfare.KeyRef{Topic: 7, Key: "k", Series: 1}
 				first.Posted.Direct = &fanfare.Direct{Files: []fanfare.File{{Name: "a", Sum: fanfare.SumOf([]byte("a file"))}}}
-				first.Items = func(keep func(fanfare.RunItem) error) error { return keep(fanfare.RunItem{Number: 1, Posted: other.Posted}) }
+				first.Items = func(keep func(fanfare.RunItem) error) error {
+					return keep(fanfare.RunItem{Number: 1, Posted: other.Posted})
+				}
 				first.Gathered = []fanfare.Gathered{{Slot: 3, Due: noon.Add(time.Hour), Manifest: first.Manifests[0]}}
 				freeze(t, s, first, other)
 				must(t, s.KeepFiles(t.Context(), day, []byte("a file")))
