@@ -282,7 +282,7 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 func (x *Exchange) JSON(body any) error {
 	if m, ok := body.(Members); ok {
 		x.Writer.Header().Set("Content-Type", "application/json; charset=utf-8")
-		_, _ = x.Writer.Write(m.append(nil)) // the client may be gone
+		_, _ = x.Writer.Write(m.encoded()) // the client may be gone
 		return nil
 	}
 	writeJSON(x.Writer, http.StatusOK, body)
@@ -341,9 +341,9 @@ func (m Members) text(name string) (text string, err error) {
 	return text, nil
 }
 
-// append appends the object to dst. Its values are valid JSON, so that they need no check.
-func (m Members) append(dst []byte) []byte {
-	dst = append(dst, '{')
+// encoded returns the object. Its values are valid JSON, so that they need no check.
+func (m Members) encoded() []byte {
+	dst := []byte{'{'}
 	for i, name := range slices.Sorted(maps.Keys(m)) {
 		if i > 0 {
 			dst = append(dst, ',')

@@ -73,7 +73,7 @@ func (p People) Export(ctx context.Context, service string, names []string, visi
 			n.Members.set("dispatch", own)
 		}
 		n.forgetCallers(func(id string) bool { return !isOneOf(names, id) })
-		return visit(&ExportedRecord{JSON: n.record().append(nil)})
+		return visit(&ExportedRecord{JSON: n.record().encoded()})
 	})
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (p People) Export(ctx context.Context, service string, names []string, visi
 			return nil
 		}
 		m.set("id", r.ID)
-		return visit(&ExportedRecord{IsBounce: true, JSON: m.append(nil)})
+		return visit(&ExportedRecord{IsBounce: true, JSON: m.encoded()})
 	})
 }
 

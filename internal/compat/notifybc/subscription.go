@@ -77,7 +77,7 @@ func (a *API) put(ctx context.Context, s *subscription) (people.SubscriptionPut,
 	if filter != "" {
 		p.Filter = "jmespath(event, " + literal(filter) + ")"
 	}
-	p.Data = data.append(nil)
+	p.Data = data.encoded()
 	if was := s.was; was != nil {
 		p.Check = func(is *people.Subscription) error {
 			switch {
