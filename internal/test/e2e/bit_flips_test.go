@@ -185,7 +185,7 @@ func (w *flipWorld) copyDir(from, to string) {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := os.Chmod(to, 0o700); err != nil { //nolint:gosec // a directory
+	if err := os.Chmod(to, 0o700); err != nil {
 		w.t.Fatal(err)
 	}
 }
