@@ -462,6 +462,31 @@ func TestUIDValidityIsNotUsedAgain(t *testing.T) {
 	})
 }
 
+func TestNumbersThatMayHaveBeenGivenAreSkipped(t *testing.T) {
+	onStore(t, mailbox.Options{}, func(t *testing.T, w *world) {
+		id := w.account(t, 1)
+		before, err := w.Account(t.Context(), id)
+		must(t, err)
+		box, err := w.CreateMailbox(t.Context(), id, mailbox.NewMailbox{Name: "kept"})
+		must(t, err)
+		first := w.append(t, id, box.ID, []byte("Subject: one\r\n\r\n"))
+		must(t, w.SkipNumbers(t.Context()))
+		again := w.append(t, id, box.ID, []byte("Subject: two\r\n\r\n"))
+		const many = 100_000
+		if again.UID < first.UID+many || again.Email < first.Email+many || again.ModSeq < first.ModSeq+many {
+			t.Errorf("after %+v: %+v", first, again)
+		}
+		if _, err := w.Changes(t.Context(), id, box.ID, before.State); !errors.Is(err, mailbox.ErrOldModSeq) {
+			t.Errorf("the changes since a state that may have been skipped: %v", err)
+		}
+		next, err := w.CreateMailbox(t.Context(), id, mailbox.NewMailbox{Name: "next"})
+		must(t, err)
+		if next.ID < box.ID+many || next.UIDValidity < box.UIDValidity+1000 {
+			t.Errorf("after %+v: %+v", box, next)
+		}
+	})
+}
+
 func TestMessagesOfOneConversationShareAThread(t *testing.T) {
 	onStore(t, mailbox.Options{}, func(t *testing.T, w *world) {
 		id := w.account(t, 1)

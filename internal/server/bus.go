@@ -11,6 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/recovery"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/datadir"
+	"fanfare.dev/fanfare/internal/session/sessionlog"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
@@ -105,12 +106,23 @@ func (c *components) openBus(ctx context.Context) (err error) {
 	if !c.backupNote.New() {
 		return nil
 	}
+	if err := c.skipNumbers(ctx); err != nil {
+		return err
+	}
 	c.progress.Begin("fill the bus from the backup", 0)
 	if err := c.recovery.Restore(ctx, c.days, recovery.FirstGroup(c.highest, c.backupNote)); err != nil {
 		return err
 	}
 	c.log.Warn("restored from a backup: everything is paused", "backup", c.backupNote.Backup, "broadcasts", c.backupNote.Broadcasts, "unsettled", c.backupNote.Deliveries, "unmatched", c.backupNote.Unmatched)
 	return nil
+}
+
+// skipNumbers skips the numbers of messages in mailboxes and of sessions that the database may have forgotten.
+func (c *components) skipNumbers(ctx context.Context) error {
+	if err := c.mailboxes.SkipNumbers(ctx); err != nil {
+		return err
+	}
+	return sessionlog.New(c.db).SkipNumbers(ctx)
 }
 
 // defaultSyncInterval is for configurations that do not come from a file or flags.

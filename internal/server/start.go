@@ -353,6 +353,11 @@ func (c *components) startRecorder(ctx context.Context) error {
 		return err
 	}
 	c.progress.Begin("replace the lost bus", 0)
+	if c.powerLost {
+		if err := c.skipNumbers(ctx); err != nil {
+			return err
+		}
+	}
 	open, err := c.recovery.ReplaceBus(ctx, c.days, c.due, c.powerLost, c.db.SyncAll)
 	if err != nil {
 		return err

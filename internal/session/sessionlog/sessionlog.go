@@ -97,6 +97,15 @@ func (l *Log) Create(ctx context.Context, r *session.Record) error {
 	return err
 }
 
+// skippedNumbers is far more than the number of sessions that begin in the seconds before a loss of power.
+const skippedNumbers = 1 << 16
+
+// SkipNumbers skips numbers of sessions that the database may have forgotten, because it was restored from a backup or lost its
+// last transactions. They are not given to other sessions.
+func (l *Log) SkipNumbers(ctx context.Context) error {
+	return l.part.Write(ctx, func(s store.Session) error { return s.Run("session_skip", int64(skippedNumbers)) })
+}
+
 // Update stores the options, the state, the reason and the time of the end of a session.
 func (l *Log) Update(ctx context.Context, r *session.Record) error {
 	text, err := encodeOptions(&r.Options)

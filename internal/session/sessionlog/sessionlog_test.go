@@ -607,3 +607,14 @@ func TestARefusedContextEndsARead(t *testing.T) {
 		}
 	})
 }
+
+func TestNumbersThatMayHaveBeenGivenAreSkipped(t *testing.T) {
+	onEach(t, func(t *testing.T, _ store.Database, l *sessionlog.Log) {
+		must(t, l.SkipNumbers(t.Context())) // the first session may be the one that is lost
+		first := opened(t, l)
+		must(t, l.SkipNumbers(t.Context()))
+		if second := opened(t, l); first.Number < 1000 || second.Number < first.Number+1000 {
+			t.Errorf("numbers %d and %d", first.Number, second.Number)
+		}
+	})
+}

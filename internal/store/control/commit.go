@@ -8,13 +8,21 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// Commit stores all of b in one transaction, or nothing.
+// Commit stores all of b in one transaction, or nothing. Configuration survives a loss of power in each durability: events and
+// manifests refer to its numbers, which must not be given to something else.
 func (s *Store) Commit(b *Batch) error {
 	keep := s.part.Write
 	if b.SecureDelete {
 		keep = s.part.Erase
 	}
-	return keep(context.Background(), func(to store.Session) error { return commit(to, b) })
+	ctx := context.Background()
+	if err := keep(ctx, func(to store.Session) error { return commit(to, b) }); err != nil {
+		return err
+	}
+	if len(b.Config) > 0 && s.sync != nil {
+		_ = s.sync(ctx) // b is stored, and the server, which syncs regularly, reports that it cannot
+	}
+	return nil
 }
 
 func commit(s store.Session, b *Batch) error {

@@ -14,10 +14,19 @@ import (
 )
 
 // Store reads and writes the control part of a database. The owner of the database closes it.
-type Store struct{ part store.Part }
+type Store struct {
+	part store.Part
+	sync func(context.Context) error // makes what was committed survive a loss of power; nil: it does
+}
 
 // New returns the control store of a database.
-func New(db store.Database) *Store { return &Store{db.Control()} }
+func New(db store.Database) *Store {
+	s := &Store{part: db.Control()}
+	if durable, ok := db.(interface{ Sync(context.Context) error }); ok {
+		s.sync = durable.Sync
+	}
+	return s
+}
 
 // Scrub removes names, given in lower case, from everything in the database except current rows.
 func (s *Store) Scrub(names [][]byte) error { return s.part.Scrub(context.Background(), names) }

@@ -47,6 +47,11 @@ func newDB(first *Side) *DB {
 	return d
 }
 
+// Sync makes the committed transactions of the control part survive a loss of power, also in durability relaxed.
+func (d *DB) Sync(ctx context.Context) error {
+	return d.Current().DB.(interface{ Sync(context.Context) error }).Sync(ctx)
+}
+
 // SyncAll makes all committed transactions survive a loss of power, also in durability relaxed.
 func (d *DB) SyncAll(ctx context.Context) error {
 	return d.Current().DB.(interface{ SyncAll(context.Context) error }).SyncAll(ctx)

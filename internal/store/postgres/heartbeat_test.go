@@ -52,7 +52,7 @@ func TestADatabaseThatAcceptsConnectionsAndDoesNotAnswerIsAway(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"read":  func() error { return readLatest(t.Context(), part) },
 		"write": func() error { return part.Write(t.Context(), count) },
-		"admin": func() error { return db.Sync(t.Context()) },
+		"admin": func() error { return db.SyncAll(t.Context()) },
 	} {
 		if err := call(); !errors.Is(err, store.ErrAway) {
 			t.Errorf("%s: %v", name, err)

@@ -95,6 +95,7 @@ var whole = map[string]string{
 	"bounces_trim":    "once a day, what is old",
 	"last_completion": "once for each day that is older than the retention",
 	"copy_counters":   "one row", "copy_history_position": "one row", "copy_notices_position": "one row", "copy_news_position": "one row", "copy_session_numbers": "one row", "copy_mailbox_numbers": "two rows",
+	"accounts_skip": "all of them, once after a loss of power or a restore", "mailboxes_skip": "the same",
 	"due_hasten":             "an operator cancels a broadcast: the waiting of a day is read once",
 	"due_hasten_destination": "an operator resumes a destination: the same", "due_hastened_destination": "nothing is read",
 	"due_destinations":    "an operator asks for whom messages wait: the same",

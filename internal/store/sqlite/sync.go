@@ -8,13 +8,19 @@ import (
 	"path/filepath"
 
 	"fanfare.dev/fanfare/internal/durablefile"
+	"fanfare.dev/fanfare/internal/store"
 )
 
 // Sync makes the transactions of the control part survive a loss of power, also in durability
 // relaxed. It syncs the write-ahead log only: SQLite has synced the file at the checkpoint, and
 // opening and closing the file here would drop the locks of SQLite on it (see part.file). There
 // are none on the log.
-func (db *DB) Sync(context.Context) error { return syncLog(db.control.path) }
+func (db *DB) Sync(context.Context) error {
+	if db.durability == store.Fsync { // they have
+		return nil
+	}
+	return syncLog(db.control.path)
+}
 
 // SyncAll does the same for the transactions of all parts.
 func (db *DB) SyncAll(context.Context) error {

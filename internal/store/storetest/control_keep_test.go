@@ -1,6 +1,7 @@
 package storetest_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,7 +11,9 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/people/suppression"
+	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/control"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 // controlRows are what a store should have, in the order in which it is loaded.
@@ -241,6 +244,30 @@ func TestABatchThatIsRefusedInTheMiddleKeepsNothing(t *testing.T) {
 				t.Fatal("it was kept")
 			}
 			checkControl(t, c, "after the error", want)
+		}
+	})
+}
+
+// A syncedDatabase counts the syncs.
+type syncedDatabase struct {
+	store.Database
+	syncs int
+}
+
+func (d *syncedDatabase) Sync(context.Context) error { d.syncs++; return nil }
+
+// Events and manifests refer to the numbers of configuration, so it survives a loss of power in durability relaxed too.
+func TestConfigurationIsSynced(t *testing.T) {
+	onEach(t, func(t *testing.T, place string) {
+		d := &syncedDatabase{Database: storetest.OpenAt(t, place)}
+		c := control.New(d)
+		for want, b := range []*control.Batch{{Filters: []control.FilterRecord{{Number: 1, Text: "true"}}}, {Config: []control.ConfigRecord{{Kind: "key", Number: 1, Name: "a", Body: []byte("{}")}}}} {
+			if err := c.Commit(b); err != nil {
+				t.Fatal(err)
+			}
+			if d.syncs != want {
+				t.Errorf("%d syncs, want %d", d.syncs, want)
+			}
 		}
 	})
 }

@@ -55,6 +55,13 @@ DELETE FROM threads WHERE account = $1
 -- name: uploads_clear
 DELETE FROM uploads WHERE account = $1
 
+-- All accounts and mailboxes skip numbers. Changes before them are not listed any more.
+-- name: accounts_skip
+UPDATE accounts SET state = state + $1, oldest = state + $2, next_mailbox = next_mailbox + $3, next_email = next_email + $4, validity = validity + $5
+
+-- name: mailboxes_skip
+UPDATE mailboxes SET uid_next = uid_next + $1
+
 -- The next number of a kind; n numbers are taken, and the last one is returned.
 -- name: mailbox_numbers_take
 INSERT INTO mailbox_numbers (kind, given) VALUES ($1, $2) ON CONFLICT (kind) DO UPDATE SET given = mailbox_numbers.given + excluded.given RETURNING given

@@ -3,6 +3,9 @@
 -- name: session_next
 INSERT INTO session_numbers (one, given) VALUES (1, 1) ON CONFLICT (one) DO UPDATE SET given = session_numbers.given + 1 RETURNING given
 
+-- name: session_skip
+INSERT INTO session_numbers (one, given) VALUES (1, $1) ON CONFLICT (one) DO UPDATE SET given = session_numbers.given + excluded.given
+
 -- name: session_insert
 INSERT INTO sessions (number, service, worker, kind, name, state, reason, opened_at, ended_at, epoch, opened_by, options)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)

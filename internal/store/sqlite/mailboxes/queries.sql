@@ -41,6 +41,12 @@ DELETE FROM threads WHERE account = ?
 -- name: uploads_clear
 DELETE FROM uploads WHERE account = ?
 
+-- All accounts and mailboxes skip numbers. Changes before them are not listed any more.
+-- name: accounts_skip
+UPDATE accounts SET state = state + ?, oldest = state + ?, next_mailbox = next_mailbox + ?, next_email = next_email + ?, validity = validity + ?
+-- name: mailboxes_skip
+UPDATE mailboxes SET uid_next = uid_next + ?
+
 -- The next number of a kind; n numbers are taken, and the last one is returned.
 -- name: mailbox_numbers_take
 INSERT INTO mailbox_numbers (kind, given) VALUES (?, ?) ON CONFLICT (kind) DO UPDATE SET given = given + excluded.given RETURNING given

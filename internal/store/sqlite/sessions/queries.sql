@@ -2,6 +2,8 @@
 
 -- name: session_next
 INSERT INTO session_numbers (one, given) VALUES (1, 1) ON CONFLICT (one) DO UPDATE SET given = given + 1 RETURNING given
+-- name: session_skip
+INSERT INTO session_numbers (one, given) VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET given = given + excluded.given
 -- name: session_insert
 INSERT INTO sessions (number, service, worker, kind, name, state, reason, opened_at, ended_at, epoch, opened_by, options)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
