@@ -73,6 +73,9 @@ WITH_POSTGRES := go run ./internal/test/pgtest/with
 STORE_TESTS    = $(addprefix ./,$(sort $(dir $(shell grep -rlE --include='*_test.go' 'storetest\.(Open|Place)|pgtest\.Chosen' internal | grep -vE '^internal/(test/crash|test/docexamples|store/storetest)/'))))
 ONCE_ONLY      = $(shell sed -n 's/^- `\(Test[A-Za-z0-9]*\)`.*/\1/p' internal/store/storetest/once-only.md | paste -sd'|')
 
+# On PostgreSQL, make ci runs the tests of internal/test/e2e that quick.md lists: whole servers on PostgreSQL are what internal/server tests.
+PG_TESTS       = $(filter-out ./internal/test/e2e/,$(STORE_TESTS))
+
 # Tests that ran already and that a step leaves out: `make ci` runs those of quick.md in make test.
 RAN :=
 
@@ -141,7 +144,7 @@ test: ## Check the main job and all fast tests (3 to 8 minutes).
 .PHONY: ci
 ci: ## Check everything: make test, linters, races, PostgreSQL, crashes, peers, experiments.
 	@rm -rf .test; mkdir -p .test; status=0; $(STEP) 'build the web console' web/console/build || status=1; $(MAKE) build || status=1; \
-	set -m; $(MAKE) -k RAN='$(QUICK)' ci-waits >.test/waits.log 2>&1 & lane=$$!; set +m; \
+	set -m; $(MAKE) -k RAN='$(QUICK)' CONSOLE=built ci-waits >.test/waits.log 2>&1 & lane=$$!; set +m; \
 	trap 'kill -- "-$$lane" 2>/dev/null || true' EXIT; \
 	$(MAKE) -k RAN='$(QUICK)' CI_ONLY=none CHECKS=40 FRESH=-count=1 test-steps ci-computes || status=1; \
 	wait $$lane || status=1; cat .test/waits.log; .ci/summary || status=1; exit $$status
@@ -203,7 +206,7 @@ assertions: ## Run the tests of the matching index with assertions.
 
 .PHONY: unit-postgres
 unit-postgres: ## Run all tests that need a store on PostgreSQL.
-	@FANFARE_TEST_DB=postgres GO_TEST_WRAPPER='$(WITH_POSTGRES)' $(GOTEST) 'tests on PostgreSQL' -count=1 $(WIDE) -parallel 3 -timeout 20m -skip '^($(ONCE_ONLY)|$(RAN))$$' $(STORE_TESTS)
+	@FANFARE_TEST_DB=postgres GO_TEST_WRAPPER='$(WITH_POSTGRES)' $(GOTEST) 'tests on PostgreSQL' -count=1 $(WIDE) -parallel 3 -timeout 20m -skip '^($(ONCE_ONLY)|$(RAN))$$' $(PG_TESTS)
 
 .PHONY: imap-oracle
 imap-oracle: ## Compare the IMAP server with Dovecot (SCRIPTS=10000 SEED=1; root, Debian or Ubuntu).
@@ -261,8 +264,8 @@ bit-flips: ## Flip 200 bits in stored data, and in pages of PostgreSQL (FLIPS=20
 	FANFARE_BIT_FLIPS=$(or $(FLIPS),200) FANFARE_BIT_FLIPS_SEED=$(or $(SEED),1) go test -count=1 -v -timeout 2h -run '^(TestNoFlippedBitBecomesAWrongMessage|TestDoctorReportsFlippedPagesOfPostgreSQL)$$' ./internal/test/e2e
 
 .PHONY: chaos
-chaos: ## Run a cluster under random faults for three minutes, and check the promises at the relay.
-	@$(GOTEST) 'cluster under random faults' -count=1 -tags crashsteps -timeout 20m ./internal/test/chaos
+chaos: ## Run a cluster under random faults for two minutes, and check the promises at the relay.
+	@CHAOS_MINUTES=2 $(GOTEST) 'cluster under random faults' -count=1 -tags crashsteps -timeout 20m ./internal/test/chaos
 
 .PHONY: session-kills
 session-kills: ## Kill the server, workers and clients of sessions 200 times under load (KILLS=200).
@@ -296,7 +299,7 @@ peers-thunderbird: ## Read a mailbox with Thunderbird without a window, by hand 
 
 .PHONY: peers-console
 peers-console: ## Test the web console in a browser (node 20 with npm, chromium); the screenshots are in build/console-screenshots.
-	@$(STEP) 'build the web console' web/console/build
+	@[ '$(CONSOLE)' = built ] || $(STEP) 'build the web console' web/console/build
 	@$(MAKE) build
 	@$(STEP) 'tests of the web console' web/console/test/run .test/console.xml
 
