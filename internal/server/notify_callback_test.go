@@ -140,6 +140,7 @@ func TestNotifyFilesAreExportedAndErased(t *testing.T) {
 	if status, _, _ := c.raw("GET", link.Path, "", ""); status != 200 {
 		t.Fatalf("the download page answers with %d", status)
 	}
+	s.eventually("the mail, which is stored before", func() bool { return s.sink.Stats().Unique == 1 })
 	id := notifyBC{s}.subscriber("ada@example.org")
 	exported := s.must(200, "GET", "/v1/subscribers/"+id+"/export", "", "")
 	if want := `"name":"plan.txt"`; !strings.Contains(exported, want) || !strings.Contains(exported, `"content":"`+content+`"`) || strings.Count(exported, `"type":"file"`) != 1 {
