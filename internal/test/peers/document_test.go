@@ -76,6 +76,8 @@ func TestNoAnswerIsUnlikeTheDocument(t *testing.T) {
 			}
 			if secret != "" {
 				args = append(args, "--header", "Authorization: Bearer "+secret)
+			} else { // made-up requests of nobody are refused like any other
+				args = append(args, "--phases", "examples,coverage")
 			}
 			command := exec.CommandContext(t.Context(), schemathesis, args...)
 			command.Dir = t.TempDir() // it leaves a cache behind
