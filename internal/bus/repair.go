@@ -36,7 +36,16 @@ func repairFiles(dir string, alone bool, log *slog.Logger) error {
 		folder := filepath.Dir(path)
 		name := filepath.Base(folder)
 		if above := filepath.Dir(folder); filepath.Base(above) == "obs" {
-			return repairMeta(folder, filepath.Base(filepath.Dir(above))+"/"+name, log)
+			err := repairMeta(folder, filepath.Base(filepath.Dir(above))+"/"+name, log)
+			if err == nil || !alone {
+				return err
+			}
+			// A consumer that is created anew gets everything again, and the record knows what was done.
+			log.Error("the settings of a consumer of the bus were damaged, and it is created anew", "folder", folder, "error", err)
+			if err := errors.Join(os.RemoveAll(folder), durablefile.SyncDir(above)); err != nil {
+				return err
+			}
+			return fs.SkipDir
 		}
 		if err := repairMeta(folder, name, log); err != nil {
 			return err
