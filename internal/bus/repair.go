@@ -26,7 +26,8 @@ const maxCorrected = 64 << 10
 
 // repairFiles repairs the files of a server that is not running. If alone is false, other servers have copies, and it only corrects bits.
 func repairFiles(dir string, alone bool, log *slog.Logger) error {
-	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	var lost []string // folders of consumers
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
@@ -37,21 +38,23 @@ func repairFiles(dir string, alone bool, log *slog.Logger) error {
 		name := filepath.Base(folder)
 		if above := filepath.Dir(folder); filepath.Base(above) == "obs" {
 			err := repairMeta(folder, filepath.Base(filepath.Dir(above))+"/"+name, log)
-			if err == nil || !alone {
-				return err
+			if fanfare.CodeOf(err) == fanfare.Conflict && alone {
+				lost = append(lost, folder)
+				return nil
 			}
-			// A consumer that is created anew gets everything again, and the record knows what was done.
-			log.Error("the settings of a consumer of the bus were damaged, and it is created anew", "folder", folder, "error", err)
-			if err := errors.Join(os.RemoveAll(folder), durablefile.SyncDir(above)); err != nil {
-				return err
-			}
-			return fs.SkipDir
+			return err
 		}
 		if err := repairMeta(folder, name, log); err != nil {
 			return err
 		}
 		return repairStream(folder, name, alone, log)
 	})
+	for _, folder := range lost {
+		// A consumer that is created anew gets everything again, and the record knows what was done.
+		log.Error("the settings of a consumer of the bus were damaged, and it is created anew", "folder", folder)
+		err = errors.Join(err, os.RemoveAll(folder), durablefile.SyncDir(filepath.Dir(folder)))
+	}
+	return err
 }
 
 // repairMeta corrects a flipped bit of settings or of their hash.
