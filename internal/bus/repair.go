@@ -27,27 +27,16 @@ const maxCorrected = 64 << 10
 // repairFiles repairs the files of a server that is not running. If alone is false, other servers have copies, and it only corrects bits.
 func repairFiles(dir string, alone bool, log *slog.Logger) error {
 	var lost []string // folders of consumers
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	err := eachFolder(dir, func(folder, stream, consumer string) error {
+		err := repairMeta(folder, metaKey(stream, consumer), log)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case consumer != "" && alone && fanfare.CodeOf(err) == fanfare.Conflict:
+			lost = append(lost, folder)
 			return nil
-		case err != nil || entry.Name() != metaFile:
+		case err != nil || consumer != "":
 			return err
 		}
-		folder := filepath.Dir(path)
-		name := filepath.Base(folder)
-		if above := filepath.Dir(folder); filepath.Base(above) == "obs" {
-			err := repairMeta(folder, filepath.Base(filepath.Dir(above))+"/"+name, log)
-			if fanfare.CodeOf(err) == fanfare.Conflict && alone {
-				lost = append(lost, folder)
-				return nil
-			}
-			return err
-		}
-		if err := repairMeta(folder, name, log); err != nil {
-			return err
-		}
-		return repairStream(folder, name, alone, log)
+		return repairStream(folder, stream, alone, log)
 	})
 	for _, folder := range lost {
 		// A consumer that is created anew gets everything again, and the record knows what was done.

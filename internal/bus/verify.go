@@ -56,31 +56,15 @@ const (
 // VerifyFiles verifies the hashes of all messages and settings in the directory of an embedded NATS server that is not running. It changes
 // nothing.
 func VerifyFiles(dir string, report FileReport) error {
-	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	relative := func(name string) string {
+		below, err := filepath.Rel(dir, name)
 		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			return err
+			return name
 		}
-		if entry.Name() != metaFile {
-			return nil
-		}
-		folder := filepath.Dir(path)
-		relative := func(name string) string {
-			below, err := filepath.Rel(dir, name)
-			if err != nil {
-				return name
-			}
-			return below
-		}
-		if filepath.Base(filepath.Dir(folder)) == "obs" {
-			stream := filepath.Base(filepath.Dir(filepath.Dir(folder)))
-			consumer := filepath.Base(folder)
-			return verifyMeta(folder, stream+"/"+consumer, relative(path), &FileDamage{Stream: stream, Consumer: consumer}, report)
-		}
-		stream := filepath.Base(folder)
-		if err := verifyMeta(folder, stream, relative(path), &FileDamage{Stream: stream}, report); err != nil {
+		return below
+	}
+	return eachFolder(dir, func(folder, stream, consumer string) error {
+		if err := verifyMeta(folder, relative(filepath.Join(folder, metaFile)), &FileDamage{Stream: stream, Consumer: consumer}, report); err != nil || consumer != "" {
 			return err
 		}
 		blocks, err := filepath.Glob(filepath.Join(folder, "msgs", "*.blk"))
@@ -94,11 +78,39 @@ func VerifyFiles(dir string, report FileReport) error {
 				return err
 			}
 		}
-		return verifyIndex(filepath.Join(folder, "msgs", indexFile), stream, relative(filepath.Join(folder, "msgs", indexFile)), report)
+		index := filepath.Join(folder, "msgs", indexFile)
+		return verifyIndex(index, stream, relative(index), report)
 	})
 }
 
-func verifyMeta(folder, key, relative string, damage *FileDamage, report FileReport) error {
+// eachFolder visits the folders of the streams, and of their consumers, in the directory of an embedded NATS server. consumer is "" for the
+// folder of a stream.
+func eachFolder(dir string, visit func(folder, stream, consumer string) error) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || entry.Name() != metaFile {
+			return err
+		}
+		folder := filepath.Dir(path)
+		name := filepath.Base(folder)
+		if above := filepath.Dir(folder); filepath.Base(above) == "obs" {
+			return visit(folder, filepath.Base(filepath.Dir(above)), name)
+		}
+		return visit(folder, name, "")
+	})
+}
+
+// metaKey returns the key of the hash of settings.
+func metaKey(stream, consumer string) string {
+	if consumer == "" {
+		return stream
+	}
+	return stream + "/" + consumer
+}
+
+func verifyMeta(folder, relative string, damage *FileDamage, report FileReport) error {
 	meta, err := os.ReadFile(filepath.Join(folder, metaFile))
 	if err != nil {
 		return err
@@ -107,7 +119,7 @@ func verifyMeta(folder, key, relative string, damage *FileDamage, report FileRep
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if hex.EncodeToString(hashOf(key, meta)) == string(sum) {
+	if hex.EncodeToString(hashOf(metaKey(damage.Stream, damage.Consumer), meta)) == string(sum) {
 		report.Verified(0, int64(len(meta)))
 		return nil
 	}

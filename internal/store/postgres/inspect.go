@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -15,36 +14,22 @@ import (
 
 // Inspect calls fn with the database at a URL, which fn can only read. A server may use it at the same time. Inspect returns fs.ErrNotExist if the
 // database has no schema yet.
-func Inspect(ctx context.Context, url string, fn func(store.Database) error) (err error) {
-	facts, err := Look(ctx, url)
-	if err != nil {
-		return err
-	}
-	if facts.SchemaSeen == 0 {
-		return fs.ErrNotExist
-	}
-	options, err := Options{ApplicationName: "fanfare doctor"}.withDefaults()
-	if err != nil {
-		return err
-	}
-	db := newDB(options)
-	if db.reading, err = db.pool(ctx, url, use{2, true, scanTimeout}); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	conn, err := db.reading.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	days, err := listDays(ctx, conn.Conn())
-	conn.Release()
-	if err != nil {
-		return err
-	}
-	for _, of := range days {
-		db.keep(of)
-	}
-	return fn(db)
+func Inspect(ctx context.Context, url string, fn func(store.Database) error) error {
+	return withReadOnly(ctx, url, use{2, true, scanTimeout}, func(db *DB) error {
+		conn, err := db.reading.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		days, err := listDays(ctx, conn.Conn())
+		conn.Release()
+		if err != nil {
+			return err
+		}
+		for _, of := range days {
+			db.keep(of)
+		}
+		return fn(db)
+	})
 }
 
 // A Structure is the result of CheckStructure.

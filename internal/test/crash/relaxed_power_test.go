@@ -181,16 +181,24 @@ func (w *world) acknowledge(stop context.Context, every time.Duration, request f
 	}
 }
 
+// checkIDs checks that no id was given twice.
+func (w *world) checkIDs(all []acknowledged) {
+	w.t.Helper()
+	given := map[string]string{}
+	for _, a := range all {
+		if before, used := given[a.id]; used {
+			w.t.Errorf("the id %s was given to %s and to %s", a.id, before, a.source)
+		}
+		given[a.id] = a.source
+	}
+}
+
 // checkRelaxedEvents checks each event that was acknowledged, and returns how many are missing.
 func (w *world) checkRelaxedEvents(events []acknowledged, mayMiss func(*acknowledged) bool, mails *sentMails) (missing int) {
 	w.t.Helper()
-	titles := map[string]string{}
+	w.checkIDs(events)
 	for i := range events {
 		e := &events[i]
-		if before, used := titles[e.id]; used {
-			w.t.Errorf("the id %s was given to %s and to %s", e.id, before, e.source)
-		}
-		titles[e.id] = e.source
 		var b fanfare.Broadcast
 		find := func() error {
 			return w.server.do(w.given, func(ctx context.Context, api *client.Client) (err error) { b, err = api.Event(ctx, e.id); return err })
@@ -228,13 +236,9 @@ func (w *world) checkRelaxedEvents(events []acknowledged, mayMiss func(*acknowle
 // checkRelaxedSubscriptions does the same for subscriptions.
 func (w *world) checkRelaxedSubscriptions(subscriptions []acknowledged, mayMiss func(*acknowledged) bool) (missing int) {
 	w.t.Helper()
-	given := map[string]string{}
+	w.checkIDs(subscriptions)
 	for i := range subscriptions {
 		s := &subscriptions[i]
-		if before, used := given[s.id]; used {
-			w.t.Errorf("the id %s was given to %s and to %s", s.id, before, s.source)
-		}
-		given[s.id] = s.source
 		var found client.SubscriptionRecord
 		err := w.server.do(w.given, func(ctx context.Context, api *client.Client) (err error) {
 			found, err = api.Subscription(ctx, s.id)
