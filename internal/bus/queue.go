@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"fanfare.dev/fanfare"
@@ -17,8 +18,8 @@ import (
 // sends the message.
 type Queue struct {
 	bus   *Bus
-	slots chan struct{} // a token for each message that is requested or ready
 	ready chan *Lease   // closed when the bus closes
+	taken chan struct{} // has a token if a message was taken from ready since the last token
 	order *order        // nil if messages may overtake each other after a lost connection
 }
 
@@ -60,7 +61,7 @@ func (b *Bus) queue(ctx context.Context, stream jetstream.Stream, subject string
 	if err != nil {
 		return nil, fmt.Errorf("consumer %s: %w", name, err)
 	}
-	q := &Queue{bus: b, slots: make(chan struct{}, ahead), ready: make(chan *Lease, ahead)}
+	q := &Queue{bus: b, ready: make(chan *Lease, ahead), taken: make(chan struct{}, 1)}
 	if !b.alone && b.options.Matches && stream == b.events {
 		q.order = newOrder(consumer)
 	}
@@ -131,28 +132,30 @@ func (b *Bus) storedBatches(ctx context.Context, stream jetstream.Stream, subjec
 // ErrClosed is returned by a queue whose bus was closed.
 var ErrClosed = errors.New("the bus is closed")
 
-const (
-	// fetchTime is the duration of one fetch, and fetchBeat the interval of the server's
-	// heartbeats in it.
-	fetchTime = 10 * time.Second
-	fetchBeat = time.Second
-	// fetchPause is the pause of a queue after an error of the bus.
-	fetchPause = 100 * time.Millisecond
-)
+// fetchPause is the pause of a queue after an error of the bus.
+const fetchPause = 100 * time.Millisecond
 
 // run fetches messages until ctx ends, and then returns the messages that were not consumed. It requests
 // no more than it can lease at once, because messages in a buffer of the client are not renewed.
 // It creates the consumer again if it was deleted, or if messages can have been lost on the way and must not be overtaken.
 func (q *Queue) run(ctx context.Context, consumer jetstream.Consumer, again func(context.Context) (jetstream.Consumer, error)) {
+	var p *pull
 	defer func() {
 		close(q.ready)
 		for l := range q.ready {
 			_ = l.Later(0) // otherwise it is delivered again after its lease
 		}
+		p.end()
 	}()
 	logged := ""
 	for ctx.Err() == nil {
-		err := q.fetch(ctx, consumer)
+		var err error
+		if p == nil {
+			p, err = newPull(q.bus.conn, consumer)
+		}
+		if err == nil {
+			err = q.fetch(ctx, p)
+		}
 		if err == nil {
 			logged = ""
 			continue
@@ -167,61 +170,60 @@ func (q *Queue) run(ctx context.Context, consumer jetstream.Consumer, again func
 		}
 		if q.order != nil || errors.Is(err, jetstream.ErrConsumerDeleted) {
 			if made, err := again(ctx); err == nil {
-				consumer = made
+				p.drop() // the new consumer delivers everything that is not done
+				consumer, p = made, nil
 			}
 		}
 	}
 }
 
-// fetch fills the free slots with the messages that arrive within fetchTime.
-func (q *Queue) fetch(ctx context.Context, consumer jetstream.Consumer) error {
-	free := q.reserve(ctx)
-	defer func() {
-		for range free {
-			<-q.slots
-		}
-	}()
-	if free == 0 {
-		return nil
-	}
-	batch, err := consumer.Fetch(free, jetstream.FetchMaxWait(fetchTime), jetstream.FetchHeartbeat(fetchBeat))
-	if err != nil {
-		return err
-	}
-	for {
+// fetch makes one request for as many messages as the queue has capacity for, and receives what it brings.
+func (q *Queue) fetch(ctx context.Context, p *pull) error {
+	for len(q.ready) == cap(q.ready) {
 		select {
-		case msg, more := <-batch.Messages():
-			if !more {
-				return batch.Error()
-			}
-			l, err := q.lease(msg)
-			if err != nil {
-				return err
-			}
-			if l == nil {
-				continue
-			}
-			free--
-			q.ready <- l // the channel has capacity for each slot
+		case <-q.taken:
 		case <-ctx.Done():
 			return nil
 		}
 	}
+	if err := p.request(cap(q.ready) - len(q.ready)); err != nil {
+		return err
+	}
+	beat := time.NewTimer(fetchBeat)
+	defer beat.Stop()
+	for missed := 0; p.expected > 0; beat.Reset(fetchBeat) {
+		select {
+		case msg := <-p.messages:
+			missed = 0
+			isMessage, err := p.take(msg)
+			if isMessage {
+				err = q.receive(ctx, msg)
+			}
+			if err != nil {
+				return err
+			}
+		case <-beat.C: // once after a pause of this process
+			if missed++; missed == maxMissed {
+				return errSilent
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
 }
 
-// reserve waits for a free slot and takes all free slots; none when ctx ends.
-func (q *Queue) reserve(ctx context.Context) (free int) {
-	select {
-	case q.slots <- struct{}{}:
-	case <-ctx.Done():
-		return 0
+// receive leases a message and makes it ready. It waits while the queue is full, because the bus has answered a request that was given up.
+func (q *Queue) receive(ctx context.Context, msg *nats.Msg) error {
+	l, err := q.lease(msg)
+	if l == nil || err != nil {
+		return err
 	}
-	for free = 1; ; free++ {
-		select {
-		case q.slots <- struct{}{}:
-		default:
-			return free
-		}
+	select {
+	case q.ready <- l:
+		return nil
+	case <-ctx.Done():
+		return l.Later(0)
 	}
 }
 
@@ -254,21 +256,24 @@ func (q *Queue) hand(l *Lease, ok bool) (*Lease, error) {
 	if !ok {
 		return nil, ErrClosed
 	}
-	<-q.slots
+	select {
+	case q.taken <- struct{}{}:
+	default:
+	}
 	return l, nil
 }
 
 // lease returns the lease of a message, or nil if this process has had the message.
-func (q *Queue) lease(msg jetstream.Msg) (*Lease, error) {
+func (q *Queue) lease(msg *nats.Msg) (*Lease, error) {
 	meta, err := msg.Metadata()
 	if err != nil {
 		return nil, err
 	}
 	l := &Lease{
 		bus: q.bus, order: q.order,
-		Data: msg.Data(), Seq: meta.Sequence.Stream, Kept: meta.Timestamp.UTC(), Deliveries: int(meta.NumDelivered),
+		Data: msg.Data, Seq: meta.Sequence.Stream, Kept: meta.Timestamp.UTC(), Deliveries: int(meta.NumDelivered),
 	}
-	reply := msg.Reply()
+	reply := msg.Reply // a lease may be held for longer than its data
 	l.reply.Store(&reply)
 	l.until.Store(time.Now().Add(q.bus.options.Lease).UnixNano())
 	if q.order != nil {
