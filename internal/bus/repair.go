@@ -26,24 +26,45 @@ const maxCorrected = 64 << 10
 
 // repairFiles repairs the files of a server that is not running. If alone is false, other servers have copies, and it only corrects bits.
 func repairFiles(dir string, alone bool, log *slog.Logger) error {
-	var lost []string // folders of consumers
+	var lost []string // folders without settings that can be read, and without messages
 	err := eachFolder(dir, func(folder, stream, consumer string) error {
 		err := repairMeta(folder, metaKey(stream, consumer), log)
-		switch {
-		case consumer != "" && alone && fanfare.CodeOf(err) == fanfare.Conflict:
+		if alone && fanfare.CodeOf(err) == fanfare.Conflict && (consumer != "" || isEmpty(folder, stream)) {
 			lost = append(lost, folder)
 			return nil
-		case err != nil || consumer != "":
+		}
+		if err != nil || consumer != "" {
 			return err
 		}
 		return repairStream(folder, stream, alone, log)
 	})
 	for _, folder := range lost {
-		// A consumer that is created anew gets everything again, and the record knows what was done.
-		log.Error("the settings of a consumer of the bus were damaged, and it is created anew", "folder", folder)
+		// A loss of power can damage settings when they are created, before there are messages. A consumer that is created anew gets everything again,
+		// and the record knows what was done.
+		log.Error("the settings of a consumer, or of a stream without messages, were damaged on the disk; it is created anew", "folder", folder)
 		err = errors.Join(err, os.RemoveAll(folder), durablefile.SyncDir(filepath.Dir(folder)))
 	}
 	return err
+}
+
+// isEmpty reports whether the folder of a stream has no messages, not even damaged ones. An incomplete last message was not acknowledged.
+func isEmpty(folder, stream string) bool {
+	blocks, err := filepath.Glob(filepath.Join(folder, "msgs", "*.blk"))
+	if err != nil {
+		return false
+	}
+	for _, path := range blocks {
+		b, err := readBlock(path)
+		if err != nil {
+			return false
+		}
+		s, damaged := blockScanner{hash: newRecordHash(stream, path), stream: stream}, false
+		s.scan(b, func(d *blockDamage) { damaged = damaged || d.next > 0 })
+		if damaged || s.messages > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // repairMeta corrects a flipped bit of settings or of their hash.

@@ -162,6 +162,42 @@ func TestTheBusDoesNotStartWithoutTheSettingsOfAStream(t *testing.T) {
 	}
 }
 
+// A loss of power during the first start can leave the settings of a stream torn. The stream has no messages then.
+func TestAStreamWithoutMessagesIsCreatedAgainIfItsSettingsAreDamaged(t *testing.T) {
+	for _, stream := range []string{eventsStream, batchesStream} {
+		dir := t.TempDir()
+		const first = 5000 // as a store that has events wants it
+		var log bytes.Buffer
+		start := func() *Bus {
+			t.Helper()
+			b, err := Open(t.Context(), Options{Dir: dir, Lease: time.Minute, FirstSeq: first, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+		start().Close()
+		if err := os.Truncate(filepath.Join(dir, "jetstream", "$G", "streams", stream, metaFile), 100); err != nil {
+			t.Fatal(err)
+		}
+		b := start()
+		if !strings.Contains(log.String(), "created anew") {
+			t.Errorf("%s: the log is %s", stream, &log)
+		}
+		if next, err := b.NextEvent(t.Context()); err != nil || next != first {
+			t.Errorf("%s: the next sequence is %d, %v", stream, next, err)
+		}
+		publish(t, b, "a batch")
+		if _, err := b.AppendEvents(t.Context(), fanfare.Normal, []byte("an event")); err != nil {
+			t.Errorf("%s: %v", stream, err)
+		}
+		b.Close()
+		if messages, found := verified(t, dir); messages != 2 || len(found) > 0 {
+			t.Errorf("%s: %d messages are valid, and %+v", stream, messages, found)
+		}
+	}
+}
+
 // spoil flips bits of a file.
 func spoil(t *testing.T, path string, bits ...int) {
 	t.Helper()
