@@ -20,7 +20,7 @@ const pauseLength = 2500 * time.Millisecond
 // waits: a message that is lost between the bus and a stage shows as an event that is not completed.
 func TestAPauseDelaysNoEventByALease(t *testing.T) {
 	t.Parallel()
-	w := configured(tell(t), "relaxed", pgtest.Chosen(t), document, sink.Inject{TempFail: 0.02, PermFail: 0.01, DropBeforeData: 0.001}, "FANFARE_LEASE=1h")
+	w := configured(tell(t), "relaxed", pgtest.Chosen(t), document, sink.Inject{TempFail: 0.02, PermFail: 0.2, DropBeforeData: 0.01}, "FANFARE_LEASE=1h") // some of 60 people are refused
 	w.subscribe(60, 1)
 	stop := make(chan struct{})
 	var publishing sync.WaitGroup
