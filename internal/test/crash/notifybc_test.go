@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"fanfare.dev/fanfare/internal/sink"
 	"fanfare.dev/fanfare/internal/test/pgtest"
@@ -67,6 +68,7 @@ func (w *world) askNotifyBC(l *life, method, address, body string, answer any) e
 // notifybcNotification is a notification as the API shows it.
 type notifybcNotification struct {
 	ID, State string
+	Updated   time.Time
 	Dispatch  struct {
 		Successful []string
 		Failed     []any
@@ -120,7 +122,9 @@ func TestANotificationOfNotifyBCIsSentOnceAcrossDeaths(t *testing.T) {
 				if err := w.askNotifyBC(l, "GET", api+"/notifications?filter="+query, "", &found); err != nil || len(found) != 1 {
 					t.Fatalf("%s: the notifications are %+v: %v", what, found, err)
 				}
-				return found[0].State == "sent"
+				// A notification is shown as sent before that is stored. If it were killed then, the next start would dispatch it, and die in the next step.
+				arrivals := w.sink.arrivals()
+				return found[0].State == "sent" && len(arrivals) > 0 && !found[0].Updated.Before(arrivals[len(arrivals)-1].At.Truncate(time.Millisecond))
 			})
 			if err := w.askNotifyBC(l, "GET", api+"/notifications/"+found[0].ID, "", &answer); err != nil {
 				t.Fatal(err)
