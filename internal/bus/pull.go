@@ -31,7 +31,7 @@ const (
 	fetchBeat = time.Second
 	// maxMissed is the number of heartbeats after which a request is given up.
 	maxMissed = 2
-	// pullBuffer is the capacity for what all requests of a fetchTime can bring, with their heartbeats.
+	// pullBuffer is more than all requests within a fetchTime can bring, with their heartbeats.
 	pullBuffer = 1024
 )
 
@@ -58,8 +58,7 @@ func (p *pull) request(n int) error {
 	return p.conn.PublishRequest(p.next, p.reply, fmt.Appendf(nil, `{"batch": %d, "expires": %d, "idle_heartbeat": %d}`, n, fetchTime.Nanoseconds(), fetchBeat.Nanoseconds()))
 }
 
-// take takes what was received, and reports whether it is a message. It counts the messages, ends the last request if this is its status, and returns the
-// error that a status stands for.
+// take accounts for what was received, and reports whether it is a message. A status can end the last request, and some statuses are errors.
 func (p *pull) take(msg *nats.Msg) (bool, error) {
 	status, description := msg.Header.Get("Status"), msg.Header.Get("Description")
 	switch {

@@ -26,7 +26,7 @@ const maxCorrected = 64 << 10
 
 // repairFiles repairs the files of a server that is not running. If alone is false, other servers have copies, and it only corrects bits.
 func repairFiles(dir string, alone bool, log *slog.Logger) error {
-	var lost []string // folders without settings that can be read, and without messages
+	var lost []string // folders that are created anew
 	err := eachFolder(dir, func(folder, stream, consumer string) error {
 		err := repairMeta(folder, metaKey(stream, consumer), log)
 		if alone && fanfare.CodeOf(err) == fanfare.Conflict && (consumer != "" || isEmpty(folder, stream)) {
